@@ -1,0 +1,215 @@
+"""Messages between ``bench`` (parent) and ``worker`` (child).
+
+Transport: a Unix stream socket pair, one JSON object a line (``wire.tagged``), never stdout.
+A *factory* is a fresh process of one side: it imports torch and the user's modules once,
+touches no device, and forks one *child* for each workload; the child's own socket travels
+with :class:`Fork` (``socket.send_fds``). Where forking is unsafe the child is started fresh and
+gets the socket by inheritance. Every request has exactly one reply; the side that is not
+being timed is stopped (SIGSTOP) by the parent.
+
+::
+
+    bench -> factory:  Prepare -> Prepared | Failed     Fork -> Forked      (EOF ends the factory)
+    bench -> child:    Open    -> Opened   | Failed     Time -> Timed | Failed
+                       Finish  -> Finished | Failed     (EOF ends the child)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from perfgate.records.workload import ModelSpec, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepare:
+    """First message to a factory, and to a child that was started fresh.
+
+    ``checkout`` and ``repository`` are absolute paths: the side's worktree, and the main checkout
+    of the same repository, from which nothing may be loaded (outside the interpreter's prefix).
+    ``tracked`` names the checkout's importable top-level modules found in git, mapped to their file, so that
+    "installed elsewhere" can be told from "third-party". ``cpus`` None: leave the affinity mask.
+    """
+
+    side: str
+    checkout: str
+    repository: str
+    pythonpath: tuple[str, ...]
+    modules: tuple[str, ...]
+    tracked: dict[str, str] = field(default_factory=dict)
+    threads: int = 1
+    cpus: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Software:
+    """What runs a side: versions by name (``python``, ``torch``, ``torchvision``, ``numpy``, ``cuda``, ``cudnn``, ...)."""
+
+    versions: dict[str, str] = field(default_factory=dict)
+    threads: int = 1
+    interop_threads: int = 1
+    flags: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """``can_fork`` False comes with the reason (threads alive after import, CUDA initialised at import)."""
+
+    pid: int
+    software: Software
+    can_fork: bool
+    reason: str = ""
+    import_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fork:
+    """Fork a child; the file descriptor of its socket comes as ancillary data of this message."""
+
+    child: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forked:
+    pid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """Build the model and inputs and warm up until two windows agree.
+
+    ``probe`` True also collects what a comparison needs once per process: the meta-device count,
+    digests, and the files loaded; such a child is never timed.
+    """
+
+    workload: Workload
+    spec: ModelSpec
+    seed: int
+    probe: bool = False
+    warmup_min_calls: int = 3
+    warmup_min_ns: int = 300_000_000
+    warmup_agree: float = 0.02
+    warmup_cap_ns: int = 30_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """A tree of tensors: checksum of all bytes, and up to 256 evenly spaced values for "differs by X".
+
+    ``values`` holds None where a value is NaN or infinite. ``layout`` is one line a tensor,
+    ``path dtype[shape]``.
+    """
+
+    checksum: str
+    layout: tuple[str, ...] = ()
+    values: tuple[float | None, ...] = ()
+    nonfinite: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What one process found out about a workload without timing it.
+
+    ``exact``: metric name -> value (``params``, ``weight_bytes``, ``flop``, ``operators``, and on CUDA
+    ``peak_memory``); a metric that could not be had is absent and named in ``not_counted``.
+    ``files``: files of the checkout that were imported or opened, relative to it, sorted.
+    ``spans`` and the two times are those of this process's :class:`Opened` (times for planning, not judged).
+    ``structure``: what the estimator needs later (counts by module class ...), free form.
+    """
+
+    exact: dict[str, float]
+    inputs: Digest
+    outputs: Digest
+    files: tuple[str, ...] = ()
+    not_counted: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    items: int = 1
+    spans: tuple[str, ...] = ()
+    first_step_ns: int = 0
+    step_ns: int = 0
+    structure: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """``step_ns`` is the warm median; ``first_step_ns`` the very first call, compilation included.
+
+    ``devices`` are the devices used (``cpu``, ``cuda:0`` and the UUID where known as ``cuda:0=GPU-...``).
+    ``spans`` are the names that a generator step yields.
+    """
+
+    step_ns: int
+    first_step_ns: int
+    warmup_calls: int
+    settled: bool
+    items: int = 1
+    spans: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ("cpu",)
+    probe: Probe | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Time:
+    """Time one block: throw away calls until both ``discard_*`` are reached, then take ``samples`` samples.
+
+    Each sample is ``inner`` calls timed together and divided by ``inner`` (for calls under 200 us).
+    """
+
+    samples: int
+    inner: int = 1
+    discard_calls: int = 2
+    discard_ns: int = 20_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """Samples in ns per call; ``spans_ns`` one list per span name, as long as ``samples_ns``.
+
+    ``cpu_ns`` is the process's CPU time in the block, ``wall_ns`` the block's length including
+    nothing thrown away. ``items`` is the number of items of each call (must agree within a side).
+    ``recompiles`` > 0 or ``graph_breaks`` > 0 voids the worker.
+    """
+
+    samples_ns: tuple[int, ...]
+    spans_ns: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    device_ns: tuple[int, ...] = ()
+    cpu_ns: int = 0
+    wall_ns: int = 0
+    items: int = 1
+    recompiles: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Ask for the peak since warm-up; the child exits after answering."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """``peak_bytes``: VmHWM since the end of warm-up on the CPU, allocator peak on CUDA; None if unknown."""
+
+    peak_bytes: int | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The user's code, or the tree it came from, is at fault.
+
+    ``kind``: ``raised``, ``oom``, ``exited``, ``hung``, ``killed``, ``foreign-code`` (loaded from
+    another checkout), ``import``, ``inputs``, ``protocol``, ``unsupported``. ``phase``: ``import``,
+    ``build``, ``inputs``, ``first-step``, ``warm-up``, ``timing``, ``probe``, ``finish``.
+    ``message`` is one line for people, ``trace`` the last lines of the traceback (capped).
+    """
+
+    kind: str
+    phase: str
+    message: str
+    trace: str = ""
+
+
+FactoryRequest = Prepare | Fork
+FactoryReply = Prepared | Forked | Failed
+ChildRequest = Prepare | Open | Time | Finish
+ChildReply = Prepared | Opened | Timed | Finished | Failed
