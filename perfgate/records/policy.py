@@ -43,6 +43,8 @@ class Policy:
         harness: Globs of files that belong to the bench code and come from base on both sides.
         looks: Pair counts at which a decision is tried; the last is n_max.
         pairs_per_round: Pairs of a workload that share their parent processes.
+        independent_pairs: True treats pairs of one round as independent, which ``calibrate`` must have shown
+            (between-round component under 10 % of the variance); False averages each round first.
         block_ns: Length of one timed block. groups: ABBA groups in one pair.
     """
 
@@ -61,6 +63,7 @@ class Policy:
     self_accept: bool = False
     looks: tuple[int, ...] = (5, 8, 12, 16, 20)
     pairs_per_round: int = 1
+    independent_pairs: bool = False
     block_ns: int = 50_000_000
     groups: int = 2
 
@@ -80,6 +83,7 @@ class Plan:
     block_ns: int
     groups: int
     seed: int
+    independent_pairs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""The example team's vision models."""

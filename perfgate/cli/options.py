@@ -1,0 +1,100 @@
+"""Options that several commands share, and what they turn into."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from perfgate.errors import UsageError
+from perfgate.github import events
+from perfgate.pipeline.request import CONFIG_FILE, MeasureRequest
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+OUT = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("perfgate-out"),
+    show_default=True,
+    help="Folder for the outputs.",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+QUIET = click.option("--quiet", "-q", is_flag=True, help="No progress.")
+
+
+def revision_options(command: Command) -> Command:
+    """--base, --head, --config, --python, --model, --everything."""
+    for option in (
+        click.option("--everything", is_flag=True, help="Measure all models, touched or not."),
+        click.option("--model", "models", multiple=True, metavar="NAME", help="Only this model; may be repeated."),
+        click.option("--python", default="", metavar="PATH", help="Interpreter that runs the models, for both sides."),
+        click.option("--config", "config_file", default=CONFIG_FILE, show_default=True, metavar="FILE",
+                     help="Configuration file, relative to the repository, read at each revision."),
+        click.option("--head", default="", metavar="REV", help="Revision to judge.  [default: HEAD, or the event's]"),
+        click.option("--base", default="", metavar="REV",
+                     help="Revision to compare with; its merge base with head is taken.  [default: the event's]"),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def calibration_options(command: Command) -> Command:
+    """--head, --config, --python, --model."""
+    for option in (
+        click.option("--model", "models", multiple=True, metavar="NAME", help="Only this model; may be repeated."),
+        click.option("--python", default="", metavar="PATH", help="Interpreter that runs the models."),
+        click.option("--config", "config_file", default=CONFIG_FILE, show_default=True, metavar="FILE"),
+        click.option("--head", default="HEAD", show_default=True, metavar="REV", help="Revision to measure."),
+    ):
+        command = option(command)
+    return command
+
+
+def calibration_request(*, head: str, config_file: str, python: str, models: tuple[str, ...]) -> MeasureRequest:
+    """The request of a revision to be measured against itself."""
+    return MeasureRequest(root=Path.cwd(), head=head, config_file=config_file, python=python, models=models)
+
+
+def measure_request(
+    *,
+    base: str,
+    head: str,
+    config_file: str,
+    python: str,
+    models: tuple[str, ...],
+    everything: bool,
+    environ: Mapping[str, str] | None = None,
+) -> MeasureRequest:
+    """The request of explicit revisions, or of the GitHub event where none is given.
+
+    Raises UsageError where neither says what to compare.
+    """
+    environ = os.environ if environ is None else environ
+    common: dict[str, Any] = {
+        "root": Path.cwd(),
+        "config_file": config_file,
+        "python": python,
+        "models": models,
+        "everything": everything,
+    }
+    in_actions = environ.get("GITHUB_ACTIONS") == "true"
+    event = events.read(environ) if in_actions else None
+    ci = event.ci if event else None
+    if base:
+        return MeasureRequest(base=base, head=head or "HEAD", ci=ci, **common)
+    if event is None:
+        msg = "--base is missing: name the revision to compare with, as in `perfgate run --base main`"
+        raise UsageError(msg)
+    return MeasureRequest(
+        base=event.base,
+        head=head or event.head or "HEAD",
+        # Only a pull request's base branch may have moved on; other events name the exact commits.
+        merge_base=event.pull_request is not None,
+        ci=ci,
+        refuse="it comes from a fork, which is not measured by default" if event.is_fork else "",
+        **common,
+    )

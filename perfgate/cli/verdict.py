@@ -1,0 +1,91 @@
+"""The verdict in the terminal: one headline, one reason, one table, and where the reports are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from perfgate import units
+from perfgate.records import report as verdicts
+from perfgate.records.metrics import metric
+from perfgate.records.report import MetricResult, Report
+
+_STYLE = {
+    verdicts.REGRESSION: "bold red",
+    verdicts.MISSING: "bold red",
+    verdicts.ERROR: "bold red",
+    verdicts.INVALID: "yellow",
+    verdicts.INCONCLUSIVE: "yellow",
+    verdicts.NO_BASELINE: "cyan",
+    verdicts.NEW: "cyan",
+    verdicts.ACCEPTED: "cyan",
+    verdicts.IMPROVEMENT: "bold green",
+    verdicts.PASS: "green",
+    verdicts.UNCHANGED: "green",
+}
+
+
+def show(report: Report, console: Console, *, directory: Path | None = None) -> None:
+    """Print ``report``; untrusted text is never read as markup."""
+    headline = Text(report.verdict.upper().replace("-", " "), style=_STYLE.get(report.verdict, ""))
+    console.print(Text.assemble(headline, "  ", report.title), soft_wrap=True)
+    if report.why:
+        console.print(Text(report.why), soft_wrap=True)
+    for banner in report.banners:
+        console.print(Text(f"! {banner}", style="yellow"), soft_wrap=True)
+    table = _table(report)
+    if table.row_count:
+        console.print(table)
+    for skipped in report.skipped:
+        console.print(Text(f"skipped {skipped.model}: {skipped.reason}", style="dim"), soft_wrap=True)
+    if directory is not None:
+        console.print(Text(f"Report: {directory / 'report.html'}", style="dim"), soft_wrap=True)
+
+
+def _table(report: Report) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("workload", overflow="fold")
+    table.add_column("metric")
+    for name in ("base", "head", "change (95 % CI)", "limit"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    rows = [(model, row) for model in report.models for row in model.metrics if _told(row)]
+    rows.sort(key=lambda item: verdicts.SEVERITY.index(item[1].verdict))
+    for model, row in rows:
+        name = Text(model.key if not model.informative else f"{model.key} (informative)")
+        table.add_row(
+            name,
+            metric_label(row.metric),
+            units.quantity(row.base, row.unit),
+            units.quantity(row.head, row.unit),
+            change(row),
+            units.share(row.limit) if row.limit is not None else "",
+            Text(row.verdict, style=_STYLE.get(row.verdict, "")),
+        )
+    return table
+
+
+def _told(row: MetricResult) -> bool:
+    return row.gated or row.verdict not in {verdicts.SHOWN, verdicts.PASS}
+
+
+def metric_label(name: str) -> Text:
+    """The registry's label, or the name itself."""
+    try:
+        return Text(metric(name).label)
+    except KeyError:
+        return Text(name)
+
+
+def change(row: MetricResult) -> str:
+    """``+7.9 % (7.1 to 8.7)``; "exact" in the place of an interval for exact metrics."""
+    if row.ratio is None:
+        return units.NOT_AVAILABLE
+    text = units.percent(row.ratio - 1, sign=True)
+    if row.ci_low is not None and row.ci_high is not None:
+        low, high = units.percent(row.ci_low - 1), units.percent(row.ci_high - 1)
+        return f"{text} ({low.removesuffix(' %')} to {high.removesuffix(' %')})"
+    return f"{text} exact" if row.kind == "exact" else text

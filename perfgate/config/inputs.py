@@ -1,0 +1,78 @@
+"""Floor 2, config. The grammar of ``inputs``: what is wrong in a tree of input specifications.
+
+In: the TOML value of ``inputs``. Out: ``(place, reason)`` for every wrong leaf, and the tree frozen.
+A leaf is ``DTYPE[DIM, ...]`` or ``DTYPE[DIM, ...] < BOUND`` (whole numbers below BOUND), a number
+or a boolean; a DIM is a whole number or ``batch``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
+_OTHERS = ("bool", "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+DTYPES = (*_INTEGERS, *_OTHERS)
+
+_LEAF = re.compile(r"\s*(?P<dtype>\w+)\s*\[(?P<dims>[^\[\]]*)\]\s*(?:<\s*(?P<bound>\d+)\s*)?")
+_EXAMPLE = "write it like 'float32[batch,3,224,224]' or 'int64[batch,128] < 30522'"
+
+
+Place = tuple[int | str, ...]
+
+
+def problems(tree: object) -> Iterator[tuple[Place, str]]:
+    """Every wrong place as (place below ``inputs``, reason); nothing where the tree is right."""
+    if isinstance(tree, (list, dict)):
+        yield from _walk(tree, ())
+    else:
+        yield (), f"{tree!r} is neither a list (positional) nor a table (keywords); put it in [ ]"
+
+
+def uses_batch(tree: object) -> bool:
+    """Whether any leaf has a dimension ``batch``."""
+    if isinstance(tree, dict):
+        return any(uses_batch(item) for item in tree.values())
+    if isinstance(tree, (list, tuple)):
+        return any(uses_batch(item) for item in tree)
+    return isinstance(tree, str) and re.search(r"\bbatch\b", tree) is not None
+
+
+def freeze(tree: object) -> object:
+    """The same tree with tuples for lists, as the JSON codec reads it back."""
+    if isinstance(tree, dict):
+        return {key: freeze(item) for key, item in tree.items()}
+    return tuple(freeze(item) for item in tree) if isinstance(tree, list) else tree
+
+
+def _walk(tree: object, place: Place) -> Iterator[tuple[Place, str]]:
+    if isinstance(tree, dict):
+        for key, item in tree.items():
+            yield from _walk(item, (*place, key))
+    elif isinstance(tree, list):
+        for index, item in enumerate(tree):
+            yield from _walk(item, (*place, index))
+    elif isinstance(tree, str):
+        yield from ((place, reason) for reason in _leaf(tree))
+    elif not isinstance(tree, (bool, int, float)):
+        yield place, f"{tree} is neither a specification nor a number; {_EXAMPLE}"
+    elif tree != tree or tree in (float("inf"), float("-inf")):
+        yield place, f"{tree} is not a finite number"
+
+
+def _leaf(text: str) -> Iterator[str]:
+    match = _LEAF.fullmatch(text)
+    if not match:
+        yield f"{text!r} is not an input specification; {_EXAMPLE}"
+        return
+    dtype, bound = match["dtype"], match["bound"]
+    if dtype not in DTYPES:
+        yield f"{dtype!r} is not a dtype; write one of {', '.join(DTYPES)}"
+    elif bound is not None and dtype not in _INTEGERS:
+        yield f"'< {bound}' needs a dtype of whole numbers, and {dtype} is not one"
+    if bound is not None and int(bound) < 1:
+        yield f"'< {bound}' leaves no value; write at least '< 1'"
+    dims = [dim.strip() for dim in match["dims"].split(",")] if match["dims"].strip() else []
+    for dim in dims:
+        if dim != "batch" and not (dim.isascii() and dim.isdigit() and int(dim) >= 1):
+            yield f"dimension {dim!r} of {text!r} is neither a whole number of at least 1 nor 'batch'"

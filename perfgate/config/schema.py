@@ -1,0 +1,179 @@
+"""Floor 2, config. The shape of ``perfgate.toml``: every key with its kind, default and meaning.
+
+In: nothing. Out: the pydantic tables, and :func:`all_keys`, which the documentation is tested against.
+A default is written as a user would write it and is read by the same reader.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.fields import FieldInfo
+
+from perfgate.config import values as v
+
+Verdict = Literal["enforce", "report"]
+_REQUIRED: Any = ...
+
+
+def _key(default: Any, kind: str, meaning: str, *, alias: str | None = None, **bounds: Any) -> Any:
+    """A field whose kind and meaning are for the documentation; ``bounds`` are pydantic's (``ge``, ``max_length``)."""
+    return Field(default, description=meaning, json_schema_extra={"kind": kind}, alias=alias, **bounds)
+
+
+class Table(BaseModel):
+    """Unknown keys and values of another type are errors; nothing is converted silently."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_default=True)
+
+
+def _limit_table(value: object) -> object:
+    return value if isinstance(value, dict) else {"limit": value}
+
+
+class LimitTable(Table):
+    """``metric = "1%"`` is short for ``metric = {limit = "1%"}``."""
+
+    limit: v.LimitShare = _key(None, "share or `false`", "the relative limit; `false`: shown, not gated")
+    mode: Verdict | None = _key(None, "`enforce` or `report`", "mode for this metric alone")
+
+
+MetricLimits = dict[v.MetricName, Annotated[LimitTable, BeforeValidator(_limit_table)]]
+
+
+class Bounds(Table):
+    """Limits and ceilings; the same keys in ``[gate]``, in a model and in a model's ``on`` table."""
+
+    limits: MetricLimits = _key({}, "table of metric -> share, `false` or table", "relative limits by metric")
+    max_latency: v.DurationNs | None = _key(None, "duration", "ceiling of the step time", alias="max")
+    max_energy: v.EnergyJ | None = _key(None, "energy", "ceiling of the energy per item")
+    max_peak_memory: v.Bytes | None = _key(None, "size", "ceiling of the peak memory")
+    max_flop: v.Count | None = _key(None, "number", "ceiling of F, in FLOP (2 x MAC)")
+    max_traffic: v.Bytes | None = _key(None, "size", "ceiling of the memory traffic of one step")
+    max_weight_bytes: v.Bytes | None = _key(None, "size", "ceiling of the weights' size")
+    max_params: v.Count | None = _key(None, "number", "ceiling of the number of parameters")
+    max_operators: v.Count | None = _key(None, "number", "ceiling of the number of operator calls")
+    max_graph_breaks: v.Count | None = _key(None, "number", "ceiling of the number of graph breaks")
+
+
+class HardwareTable(Bounds):
+    """``[models.NAME.on."HARDWARE"]``: other bounds on one kind of machine."""
+
+    mode: Verdict | None = _key(None, "`enforce` or `report`", "mode of this model on this hardware")
+
+
+class ModelTable(Bounds):
+    """``[models.NAME]``."""
+
+    entry: v.Reference | None = _key(None, "`module:callable`", "returns the module (or callable) to measure")
+    inputs: Any = _key(None, "list or table of input specifications", "random inputs; a table gives keyword inputs")
+    make_inputs: v.Reference | None = _key(None, "`module:callable`", "makes the inputs instead of `inputs`")
+    step: v.Reference | None = _key(None, "`module:callable`", "any callable as one step, for mode `step`")
+    loss: v.Reference | None = _key(None, "`module:callable`", "loss for mode `train`")
+    optimizer: v.Reference | None = _key(None, "`module:callable`", "optimiser for mode `train`")
+    train_mode: bool = _key(default=False, kind="boolean", meaning="keep the module's `training` flags in mode `infer`")
+    modes: v.Modes | None = _key(None, "list of `infer`, `train`, `step`", "what to measure")
+    batch: v.Batches = _key(1, "whole number or list", "batch sizes")
+    dtype: v.Dtypes = _key("float32", "dtype or list", "dtypes; `amp-bfloat16` is autocast")
+    device: v.Devices = _key("cpu", "device or list", "`cpu`, `cuda` or `cuda:N`")
+    compile: v.Compiles = _key(default=False, kind="boolean, mode or list", meaning="`torch.compile` and its mode")
+    paths: list[v.Relative] = _key([], "list of globs", "further files that touch this model")
+    timeout: v.DurationNs = _key("10min", "duration", "limit for one process from its start to its first step")
+    mode: Verdict | None = _key(None, "`enforce` or `report`", "mode of this model")
+    on: dict[str, HardwareTable] = _key({}, "table of hardware -> table", "bounds for one kind of machine")
+
+
+class GateTable(Bounds):
+    """``[gate]``: the policy."""
+
+    mode: Verdict = _key("enforce", "`enforce` or `report`", "`report` never fails: it says what would have failed")
+    tolerance: v.Share = _key("3%", "share", "limit of latency, energy and spans that have no limit of their own")
+    false_alarm_rate: v.Share = _key("1%", "share", "chance of one false red for each run")
+    budget: v.DurationNs = _key("10min", "duration", "wall-clock time for measuring")
+    fail_on: list[Literal["inconclusive", "no-baseline", "new"]] = _key(
+        [], "list of `inconclusive`, `no-baseline`, `new`", "verdicts that fail too"
+    )
+    on_inconclusive: Literal["pass", "block"] = _key("pass", "`pass` or `block`", "check when no answer was reached")
+    harness: list[v.Relative] = _key([], "list of globs", "files of the bench code, taken from base on both sides")
+    self_accept: bool = _key(default=False, kind="boolean", meaning="the author may accept a regression")
+    looks: v.Looks = _key([5, 8, 12, 16, 20], "list of whole numbers", "pair counts at which a decision is tried")
+    pairs_per_round: int = _key(1, "whole number", "pairs that share their parent processes", ge=1, le=100)
+    independent_pairs: bool = _key(
+        default=False, kind="boolean", meaning="pairs of one round count singly, which `calibrate` must have shown"
+    )
+    block: v.DurationNs = _key("50ms", "duration", "length of one timed block")
+    groups: int = _key(2, "whole number", "ABBA groups in one pair", ge=1, le=20)
+
+
+class ConfigTable(Table):
+    """The whole file."""
+
+    version: v.Version = _key(_REQUIRED, "`1`", "version of this format")
+    python: str = _key("", "path or name", "interpreter of the worker", max_length=1000)
+    pythonpath: v.Globs = _key(["."], "list of folders", "put before `sys.path`, relative to each checkout")
+    setup: str = _key("", "shell command", "run in each checkout before measuring", max_length=10_000)
+    setup_timeout: v.DurationNs = _key("30min", "duration", "limit for `setup`, each side")
+    threads: int | None = _key(None, "whole number", "threads of a worker", ge=1, le=1024)
+    store: v.StoreUrl | None = _key(None, "URL", "baseline database")
+    gate: GateTable = _key({}, "table", "the policy")
+    models: dict[v.ModelName, ModelTable] = _key({}, "table of name -> table", "what is measured")
+
+
+# Keys of the design that a later version reads: told apart from typing errors.
+LATER = frozenset({"cost", "placement", "hardware", "assets", "proxy", "ranks"})
+
+_PLACEHOLDERS = {"limits": "METRIC", "models": "NAME", "on": "HARDWARE"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One documented key. ``default`` is as written in TOML, None where there is none; ``path`` has placeholders."""
+
+    path: tuple[str, ...]
+    kind: str
+    default: object
+    required: bool
+    meaning: str
+
+
+def names(table: type[Table]) -> dict[str, FieldInfo]:
+    """The keys of ``table`` as users write them."""
+    return {info.alias or name: info for name, info in table.model_fields.items()}
+
+
+def inner(info: FieldInfo) -> tuple[type[Table] | None, bool]:
+    """The table below a key, if there is one, and whether names that the user picks come in between."""
+    annotation = info.annotation
+    if typing.get_origin(annotation) is dict:
+        item = typing.get_args(annotation)[1]
+        if typing.get_origin(item) is Annotated:
+            item = typing.get_args(item)[0]
+        return item, True
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        return annotation, False
+    return None, False
+
+
+def all_keys(table: type[Table] = ConfigTable, path: tuple[str, ...] = ()) -> Iterator[Key]:
+    """Every key of the format, depth first; user-chosen names are NAME, METRIC and HARDWARE."""
+    for name, info in names(table).items():
+        below, named = inner(info)
+        place = (*path, name)
+        if below is LimitTable:
+            yield _describe((*place, _PLACEHOLDERS[name]), info)
+        elif below is not None:
+            yield from all_keys(below, (*place, _PLACEHOLDERS[name]) if named else place)
+        else:
+            yield _describe(place, info)
+
+
+def _describe(path: tuple[str, ...], info: FieldInfo) -> Key:
+    extra = info.json_schema_extra
+    kind = str(extra["kind"]) if isinstance(extra, dict) else ""
+    required = info.is_required()
+    default = None if required or path[-1] == "METRIC" else info.default
+    return Key(path=path, kind=kind, default=default, required=required, meaning=info.description or "")

@@ -1,0 +1,249 @@
+"""Floor 2, config. The kinds of values people write in ``perfgate.toml``, each with its reader.
+
+In: one TOML value. Out: the same value in the unit of the records (ns, bytes, shares). Every
+reader raises ValueError with one sentence that says what to write instead.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator
+
+from perfgate import units
+from perfgate.records import metrics
+
+T = TypeVar("T")
+
+FLOATING = ("float16", "bfloat16", "float32", "float64")
+AUTOCAST = ("amp-bfloat16", "amp-float16")
+COMPILE_MODES = ("eager", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+# Verdicts that a policy may turn into exit code 1; the others are red already or must never be.
+FAILABLE = ("inconclusive", "no-baseline", "new")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def read_share(value: object) -> float:
+    """0.03 of ``"3%"``, ``"0.03"`` or ``0.03``. A bare number of 1 or more is taken for a forgotten ``%``."""
+    if isinstance(value, str):
+        return units.parse_fraction(value)
+    if isinstance(value, (int, float)) and _is_number(value):
+        if not math.isfinite(value) or value < 0:
+            msg = f"{value} is not a share; write a number of at least 0, as in '3%'"
+            raise ValueError(msg)
+        if value >= 1:
+            msg = f"{value} would be {100 * value:g} %; write '{value:g}%' if percent is meant"
+            raise ValueError(msg)
+        return float(value)
+    msg = f"{value!r} is not a share; write it as '3%' or 0.03"
+    raise ValueError(msg)
+
+
+def _between_0_and_1(value: float) -> float:
+    if not 0 < value < 1:
+        msg = f"{units.share(value)} is out of range; write more than 0 and less than 100 %"
+        raise ValueError(msg)
+    return value
+
+
+def read_limit(value: object) -> float | None:
+    """A relative limit, or None for ``false``: the metric is shown and not gated."""
+    if value is False or value is None:
+        return None
+    if value is True:
+        msg = "true says no limit; write a share such as '1%', or false to show the metric without gating it"
+        raise ValueError(msg)
+    return read_share(value)
+
+
+def _quantity(parse: Callable[[str], float], example: str) -> Callable[[object], float]:
+    def read(value: object) -> float:
+        if not isinstance(value, str):
+            msg = f"{value!r} has no unit; write it as {example!r}"
+            raise ValueError(msg)  # noqa: TRY004 - pydantic collects ValueError only
+        result = parse(value)
+        if not 0 < result < math.inf:
+            msg = f"{value!r} is out of range; write more than 0, as in {example!r}"
+            raise ValueError(msg)
+        return result
+
+    return read
+
+
+read_duration_ns = _quantity(units.parse_duration_ns, "10min")
+read_bytes = _quantity(units.parse_bytes, "22GiB")
+read_energy_j = _quantity(units.parse_energy_j, "35mJ")
+
+
+def read_count(value: object) -> float:
+    """A positive plain number, for FLOP and counts."""
+    if isinstance(value, (int, float)) and _is_number(value) and 0 < value < math.inf:
+        return float(value)
+    msg = f"{value!r} is not a count; write a plain number of more than 0, as in 8.2e9"
+    raise ValueError(msg)
+
+
+def read_reference(value: object) -> str:
+    """``package.module:attribute``; neither part may be empty."""
+    if isinstance(value, str):
+        module, colon, attribute = value.partition(":")
+        parts = [*module.split("."), *attribute.split(".")]
+        if colon and all(part.isidentifier() for part in parts):
+            return value
+        if value.endswith(".onnx"):
+            msg = f"{value!r} is a file; ONNX models are not supported by this version, write 'package.module:callable'"
+            raise ValueError(msg)
+    msg = f"{value!r} names no callable; write 'package.module:callable'"
+    raise ValueError(msg)
+
+
+def read_relative(value: object) -> str:
+    """A path or glob below the checkout: relative, with ``/``, without ``..``."""
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        msg = f"{value!r} is not a path; write one relative to the repository's root"
+        raise ValueError(msg)
+    path = PurePosixPath(value)
+    if path.is_absolute() or ".." in path.parts or "\\" in value:
+        msg = f"{value!r} leaves the checkout; write a path relative to the repository's root, with / and without .."
+        raise ValueError(msg)
+    return path.as_posix()
+
+
+def read_device(value: object) -> str:
+    """``cpu`` or ``cuda:N``; ``cuda`` means ``cuda:0``."""
+    if value == "cuda":
+        return "cuda:0"
+    if isinstance(value, str) and re.fullmatch(r"cpu|cuda:(0|[1-9][0-9]?)", value):
+        return value
+    msg = f"{value!r} is no device; write 'cpu', 'cuda' or 'cuda:N'"
+    raise ValueError(msg)
+
+
+def read_dtype(value: object) -> str:
+    """A floating-point torch dtype, or ``amp-`` and one that autocast knows."""
+    if isinstance(value, str) and value in {*FLOATING, *AUTOCAST}:
+        return value
+    msg = f"{value!r} is no dtype to run a model in; write one of {', '.join((*FLOATING, *AUTOCAST))}"
+    raise ValueError(msg)
+
+
+def read_compile(value: object) -> str:
+    """``eager`` for false, ``default`` for true, or a mode of ``torch.compile``."""
+    if isinstance(value, bool):
+        return "default" if value else "eager"
+    if isinstance(value, str) and value in COMPILE_MODES:
+        return value
+    msg = f"{value!r} is no compile setting; write true, false or one of {', '.join(COMPILE_MODES)}"
+    raise ValueError(msg)
+
+
+def read_batch(value: object) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31:
+        return value
+    msg = f"{value!r} is no batch size; write a whole number of at least 1"
+    raise ValueError(msg)
+
+
+def read_store(value: object) -> str:
+    """A database URL without a password: the file it stands in is committed."""
+    if not isinstance(value, str) or not re.match(r"(sqlite|postgresql)(\+\w+)?://|memory:", value):
+        msg = f"{value!r} is no store; write 'sqlite:///path/to/file.db', 'postgresql://host/database' or 'memory:'"
+        raise ValueError(msg)
+    if re.match(r"[^/]*//[^/@]*:[^/@]+@", value):
+        msg = "the URL holds a password; leave it out and set PGPASSWORD in the publish job"
+        raise ValueError(msg)
+    return value
+
+
+def known_metric(name: str) -> str:
+    """A metric that can be gated: known to the registry and measured as a value to compare."""
+    try:
+        kind = metrics.metric(name).kind
+    except KeyError:
+        names = ", ".join(gateable())
+        msg = f"no metric is called {name!r}; the metrics are {names} and span:NAME"
+        raise ValueError(msg) from None
+    if kind == metrics.SHOWN:
+        msg = f"{name} is only shown by this version; limits go on {', '.join(gateable())} and span:NAME"
+        raise ValueError(msg)
+    return name
+
+
+def gateable() -> tuple[str, ...]:
+    """Names of all metrics that a limit or a ceiling can be put on, spans aside."""
+    return tuple(name for name, metric in metrics.METRICS.items() if metric.kind != metrics.SHOWN)
+
+
+def model_name(name: str) -> str:
+    """A name that is safe in ``MODEL/MODE/METRIC``, in paths and in commands: word characters, ``.``, ``+``, ``-``."""
+    if re.fullmatch(r"\w[\w.+-]{0,99}", name):
+        return name
+    msg = f"{name!r} is no name for a model; use letters, digits, '_', '.', '+' and '-', at most 100"
+    raise ValueError(msg)
+
+
+def as_list(value: object) -> object:
+    """One value stands for a list of one."""
+    return value if isinstance(value, list) else [value]
+
+
+def _distinct(values: list[T]) -> list[T]:
+    if not values:
+        msg = "the list is empty; name at least one value, or leave the key out"
+        raise ValueError(msg)
+    if len(set(values)) != len(values):
+        msg = "a value stands there twice; name each once"
+        raise ValueError(msg)
+    return values
+
+
+def _looks(values: list[int]) -> list[int]:
+    if not values or values[0] < 2 or any(later <= earlier for earlier, later in itertools.pairwise(values)):
+        msg = f"{values} does not increase from at least 2; write pair counts such as [5, 8, 12, 16, 20]"
+        raise ValueError(msg)
+    if values[-1] > 1000:
+        msg = f"{values[-1]} pairs are too many; write at most 1000"
+        raise ValueError(msg)
+    return values
+
+
+def _not_bool(value: Any) -> Any:
+    # True == 1, and Literal[1] would take it.
+    if isinstance(value, bool) or value != 1:
+        msg = f"{value!r} is not a version that this perfgate reads; write version = 1"
+        raise ValueError(msg)
+    return value
+
+
+def _reader(function: Callable[[object], Any]) -> BeforeValidator:
+    return BeforeValidator(function)
+
+
+Version = Annotated[Literal[1], BeforeValidator(_not_bool)]
+Share = Annotated[float, _reader(read_share), AfterValidator(_between_0_and_1)]
+LimitShare = Annotated[float | None, _reader(read_limit)]
+DurationNs = Annotated[float, _reader(read_duration_ns)]
+Bytes = Annotated[float, _reader(read_bytes)]
+EnergyJ = Annotated[float, _reader(read_energy_j)]
+Count = Annotated[float, _reader(read_count)]
+Reference = Annotated[str, _reader(read_reference)]
+Relative = Annotated[str, _reader(read_relative)]
+StoreUrl = Annotated[str, _reader(read_store)]
+MetricName = Annotated[str, AfterValidator(known_metric)]
+ModelName = Annotated[str, AfterValidator(model_name)]
+Looks = Annotated[list[int], AfterValidator(_looks)]
+Globs = Annotated[list[Relative], AfterValidator(_distinct)]
+Modes = Annotated[list[Literal["infer", "train", "step"]], BeforeValidator(as_list), AfterValidator(_distinct)]
+Batches = Annotated[list[Annotated[int, _reader(read_batch)]], BeforeValidator(as_list), AfterValidator(_distinct)]
+Dtypes = Annotated[list[Annotated[str, _reader(read_dtype)]], BeforeValidator(as_list), AfterValidator(_distinct)]
+Devices = Annotated[list[Annotated[str, _reader(read_device)]], BeforeValidator(as_list), AfterValidator(_distinct)]
+Compiles = Annotated[list[Annotated[str, _reader(read_compile)]], BeforeValidator(as_list), AfterValidator(_distinct)]

@@ -1,0 +1,203 @@
+"""Floor 3, gate. A whole run's evidence and the policy in; the frozen report out.
+
+Pure: the same evidence and policy always give the same report, so the publish stage can judge again
+what a measuring job uploaded, with the policy of the base revision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfgate.errors import CheckoutError, MeasuringError
+from perfgate.gate import why
+from perfgate.gate.accept import target_of
+from perfgate.gate.limits import Rules, hardware_names
+from perfgate.gate.plan import Cell, comparisons
+from perfgate.gate.verdicts import RED, Outcome, of_error, of_run, outcome, worst
+from perfgate.gate.workloads import failure_line, foreign_code, judge_workload, nothing_works
+from perfgate.records.evidence import Measurements, RunError, WorkloadEvidence
+from perfgate.records.policy import REPORT, Acceptance, Policy
+from perfgate.records.report import (
+    ERROR,
+    FORMAT,
+    NO_BASELINE,
+    PASS,
+    SHOWN,
+    UNCHANGED,
+    ModelResult,
+    PolicySummary,
+    Report,
+)
+from perfgate.stats.sequential import looks_and_alphas
+
+GATING_STARTS = "The base revision has no policy: nothing is gated here, gating starts after merge."
+WOULD_HAVE_FAILED = "Report mode: this run would have failed."
+_INTERVALS = "Intervals are 95 %, each alone; verdicts use stricter ones that hold for the whole run."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verdict:
+    name: str
+    outcome: Outcome
+    title: str
+    why: str
+
+
+def judge(measurements: Measurements, policy: Policy, accepted: tuple[Acceptance, ...] = ()) -> Report:
+    """The report of a run judged by ``policy``, which must come from the base revision.
+
+    ``measurements.policy`` and ``measurements.accepted`` are claims of whoever wrote the file and are not used:
+    pass the acceptances that the caller has verified. Of the plan only M is used, and never less than the
+    comparisons that the evidence shows.
+    """
+    hardware = hardware_names(measurements.environment)
+    counted = sum(comparisons(policy, _cell(evidence), hardware) for evidence in _judged(measurements))
+    planned = measurements.plan.comparisons if measurements.plan is not None else 0
+    total = max(1, counted, planned)
+    rules = Rules(policy=policy, alpha=policy.false_alarm_rate / total, hardware=hardware)
+    models = tuple(
+        judge_workload(evidence, rules, measurements.changes, accepted) for evidence in measurements.workloads
+    )
+    end = _end(measurements, policy, models)
+    looks = looks_and_alphas(policy.looks, rules.alpha, pairs_per_round=policy.pairs_per_round)
+    return Report(
+        format=FORMAT,
+        verdict=end.name,
+        base=measurements.base,
+        head=measurements.head,
+        environment=measurements.environment,
+        models=models,
+        title=end.title,
+        why=end.why,
+        exit_code=end.outcome.exit_code,
+        check=end.outcome.check,
+        would_fail=end.outcome.would_fail,
+        policy=PolicySummary(
+            source=policy.source,
+            sha=policy.sha,
+            mode=policy.mode if policy.has_base else REPORT,
+            tolerance=policy.tolerance,
+            false_alarm_rate=policy.false_alarm_rate,
+            comparisons=total,
+            looks=tuple(look.n for look in looks),
+        ),
+        run=measurements.run,
+        banners=_banners(measurements, policy, end.outcome),
+        skipped=measurements.skipped,
+        notes=_notes(measurements, accepted, counted=counted, planned=planned),
+        software=_software(measurements),
+    )
+
+
+def _judged(measurements: Measurements) -> tuple[WorkloadEvidence, ...]:
+    return tuple(evidence for evidence in measurements.workloads if not evidence.informative)
+
+
+def _cell(evidence: WorkloadEvidence) -> Cell:
+    sides = [side for pair in evidence.pairs for side in (pair.base, pair.head)]
+    blocks = [block for side in sides for block in side.blocks]
+    probes = (*evidence.base.probes, *evidence.head.probes)
+    spans = {name for block in blocks for name in block.spans_ns} | {name for probe in probes for name in probe.spans}
+    energy = any(block.energy_j is not None for block in blocks)
+    return Cell(workload=evidence.workload, spans=tuple(sorted(spans)), energy=energy)
+
+
+def _end(measurements: Measurements, policy: Policy, models: tuple[ModelResult, ...]) -> _Verdict:
+    error = measurements.error or _foreign(measurements)
+    if error is not None:
+        return _not_judged(error)
+    if not models:
+        return _nothing_measured(measurements, policy)
+    rows = [row for model in models if not model.informative for row in model.metrics if row.gated]
+    enforced = {row.verdict for row in rows if row.enforced}
+    reported = {row.verdict for row in rows if not row.enforced}
+    verdict = worst(enforced | reported)
+    broken = _nothing_works(measurements)
+    if broken is not None and verdict not in RED:
+        return _not_judged(broken)
+    if not policy.has_base:
+        ended = outcome(NO_BASELINE, enforced=(), reported=reported, policy=policy)
+        text = "nothing is gated: the base revision has no policy"
+        return _Verdict(name=NO_BASELINE, outcome=ended, title=text, why=why.why(verdict, models))
+    ended = outcome(verdict, enforced=enforced, reported=reported, policy=policy)
+    name = PASS if verdict == SHOWN else verdict
+    return _Verdict(name=name, outcome=ended, title=why.title(verdict, models), why=why.why(verdict, models))
+
+
+def _not_judged(error: RunError) -> _Verdict:
+    first, _, rest = error.message.partition("\n")
+    return _Verdict(name=ERROR, outcome=of_error(error.exit_code), title=f"not judged: {first}", why=rest.strip())
+
+
+def _nothing_measured(measurements: Measurements, policy: Policy) -> _Verdict:
+    """Nothing touched is a success only if every model that the policy names is among the skipped, with its reason."""
+    explained = {item.model for item in measurements.skipped}
+    unexplained = sorted(policy.models.keys() - explained)
+    if explained and not unexplained:
+        ended = of_run(UNCHANGED, policy)
+        text = why.unchanged(measurements.skipped)
+        return _Verdict(name=UNCHANGED, outcome=ended, title="no model is touched", why=text)
+    named = f": {', '.join(unexplained)}" if unexplained else ""
+    cause = f"Neither measured nor skipped{named}." if named else "No model is configured, or none was found."
+    return _Verdict(name=NO_BASELINE, outcome=of_run(NO_BASELINE, policy), title="nothing was measured", why=cause)
+
+
+def _foreign(measurements: Measurements) -> RunError | None:
+    for evidence in _judged(measurements):
+        failure = foreign_code(evidence)
+        if failure is not None:
+            return RunError(exit_code=CheckoutError.exit_code, message=f"{evidence.workload.model}: {failure.message}")
+    return None
+
+
+def _nothing_works(measurements: Measurements) -> RunError | None:
+    broken = [evidence for evidence in _judged(measurements) if nothing_works(evidence)]
+    if not broken:
+        return None
+    first = broken[0]
+    sides = "fails on both sides" if first.base.status == "failed" else "is new and fails"
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    message = f"{first.workload.key} {sides}{more}\n{failure_line(first.head.failure)}"
+    return RunError(exit_code=MeasuringError.exit_code, message=message)
+
+
+def _banners(measurements: Measurements, policy: Policy, ended: Outcome) -> tuple[str, ...]:
+    banners = list(measurements.changes.banners)
+    if not policy.has_base:
+        banners.insert(0, GATING_STARTS)
+    elif ended.would_fail and ended.exit_code == 0:
+        banners.insert(0, WOULD_HAVE_FAILED)
+    return tuple(dict.fromkeys(banners))
+
+
+def _notes(
+    measurements: Measurements, accepted: tuple[Acceptance, ...], *, counted: int, planned: int
+) -> tuple[str, ...]:
+    notes = list(measurements.notes)
+    if counted:
+        notes.append(_INTERVALS)
+    if planned > counted > 0:
+        notes.append(f"The false-alarm rate is shared by {planned} comparisons, {counted} of them in this report.")
+    targets = {
+        target_of(evidence.workload, row)
+        for evidence in measurements.workloads
+        for row in ("latency", "energy", "peak_memory", *_exact_names(evidence), *_span_names(evidence))
+    }
+    notes += [f"Acceptance of {item.target} fits nothing here." for item in accepted if item.target not in targets]
+    return tuple(notes)
+
+
+def _exact_names(evidence: WorkloadEvidence) -> set[str]:
+    return {name for side in (evidence.base, evidence.head) for probe in side.probes for name in probe.exact}
+
+
+def _span_names(evidence: WorkloadEvidence) -> set[str]:
+    return {f"span:{name}" for name in _cell(evidence).spans}
+
+
+def _software(measurements: Measurements) -> dict[str, str]:
+    """Versions of head, from the first workload that knows them."""
+    for evidence in measurements.workloads:
+        if evidence.head.software is not None:
+            return dict(evidence.head.software.versions)
+    return {}

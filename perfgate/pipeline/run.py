@@ -1,0 +1,115 @@
+"""The whole gate: measure, record, judge, write. Report first, fail last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfgate import wire
+from perfgate.errors import MeasuringError, PerfgateError, StoreError, UsageError
+from perfgate.gate.judge import judge
+from perfgate.pipeline.measure import measure, start
+from perfgate.pipeline.request import MeasureRequest, Ports
+from perfgate.records.evidence import FORMAT, Measurements, RunError
+from perfgate.records.policy import Acceptance, Policy
+from perfgate.records.report import Report
+from perfgate.report.write import Links, write
+from perfgate.store.from_evidence import records_of
+from perfgate.store.open import open_store
+
+MEASUREMENTS_FILE = "measurements.json"
+
+# Below the repository's root; the folder ignores itself, so that `git status` stays clean.
+DEFAULT_STORE = Path(".perfgate") / "baselines.sqlite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a run ends with; ``directory`` holds the outputs."""
+
+    report: Report
+    measurements: Measurements
+    directory: Path
+
+
+def run(request: MeasureRequest, ports: Ports, *, out: Path, store_url: str = "") -> Result:
+    """Measure, record, judge and write all outputs into ``out``.
+
+    ``store_url`` empty: the configuration's database, else ``.perfgate/baselines.sqlite``. An expected fault is in the
+    report (verdict ``error``) with its exit code. Raises PerfgateError only if the outputs cannot be written.
+    """
+    draft = start(request)
+    measurements = measure(draft, request, ports)
+    save(measurements, out)
+    measurements = record(measurements, store_url or draft.store_url, root=request.root)
+    return derive(measurements, measurements.policy, out=out)
+
+
+def save(measurements: Measurements, out: Path) -> Path:
+    """Write measurements.json; it exists before anything is decided. Raises PerfgateError."""
+    path = out / MEASUREMENTS_FILE
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_text(wire.dumps(measurements, indent=1) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        msg = f"{path}: cannot be written ({error.strerror}); free space or choose another --out"
+        raise PerfgateError(msg) from None
+    return path
+
+
+def load(path: Path) -> Measurements:
+    """A measurements.json of one's own. Raises UsageError (no such file) and MeasuringError (not such a file)."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        msg = f"{path}: cannot be read ({error.strerror}); name a measurements.json or the folder that holds it"
+        raise UsageError(msg) from None
+    try:
+        measurements = wire.loads(Measurements, text)
+    except wire.WireError as error:
+        msg = f"{path}: {error}; write it again with this version of perfgate"
+        raise MeasuringError(msg) from None
+    if measurements.format != FORMAT:
+        msg = f"{path}: format {measurements.format} is not {FORMAT}; use the version of perfgate that wrote it"
+        raise MeasuringError(msg)
+    return measurements
+
+
+def record(measurements: Measurements, store_url: str, *, root: Path, default_branch: str = "") -> Measurements:
+    """Write both sides into the database before the verdict; a fault there makes the run "not judged"."""
+    records = records_of(measurements, default_branch=default_branch)
+    if not records or measurements.error is not None:
+        return measurements
+    try:
+        with open_store(store_url or _default_store(root)) as store:
+            store.record(records)
+    except StoreError as error:
+        return replace(measurements, error=RunError(exit_code=error.exit_code, message=str(error)))
+    return measurements
+
+
+def _default_store(root: Path) -> str:
+    path = root / DEFAULT_STORE
+    try:
+        path.parent.mkdir(exist_ok=True)
+        (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        msg = f"{path}: cannot be written ({error.strerror}); name another database with --store or `store` in perfgate.toml"
+        raise StoreError(msg) from None
+    return str(path)
+
+
+def derive(
+    measurements: Measurements,
+    policy: Policy,
+    *,
+    out: Path,
+    accepted: tuple[Acceptance, ...] = (),
+    links: Links | None = None,
+) -> Result:
+    """Judge and render: everything below comes from ``measurements`` and ``policy`` by pure code."""
+    report = judge(measurements, policy, (*measurements.accepted, *accepted))
+    write(report, measurements, out, links=links or Links())
+    return Result(report=report, measurements=measurements, directory=out)

@@ -1,0 +1,124 @@
+"""Which commits, whose configuration, whose policy: read from git, before anything is checked out.
+
+``[gate]`` comes from base; models, ``setup``, ``python`` and ``pythonpath`` from each side's own
+revision. Without a policy on base the head's is used to report only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from perfgate.changes import banners
+from perfgate.changes.changed import ChangedFile, changed_files
+from perfgate.changes.git import Git
+from perfgate.changes.revisions import Revisions, resolve, single
+from perfgate.config.load import FILES, Config, load, read_tree
+from perfgate.errors import ConfigError, ConfigProblem
+from perfgate.pipeline.request import CONFIG_FILE, MeasureRequest
+from perfgate.records.evidence import Revision
+from perfgate.records.policy import REPORT, Policy
+from perfgate.records.workload import ModelSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """All that is read before measuring. ``base`` or ``head`` None: no configuration at that revision."""
+
+    git: Git
+    revisions: Revisions
+    base: Config | None
+    head: Config | None
+    policy: Policy
+    changed: tuple[ChangedFile, ...]
+    banners: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def store_url(self) -> str:
+        """Where records go: base's word, since head must not choose another database."""
+        config = self.base or self.head
+        return config.store_url if config else ""
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """Names on either side, base's order first."""
+        names = [*self.specs("base"), *self.specs("head")]
+        return tuple(dict.fromkeys(names))
+
+    def specs(self, side: str) -> dict[str, ModelSpec]:
+        """Models of ``side``; none without a configuration. Base without one runs head's (report only)."""
+        own = self.base if side == "base" else self.head
+        config = own or (self.head if side == "base" else None)
+        return dict(config.side.models) if config else {}
+
+
+def read_sources(request: MeasureRequest) -> Sources:
+    """Resolve revisions and read both configurations.
+
+    Raises HistoryError, ConfigError (every problem of both sides' files), UsageError.
+    """
+    git = Git(request.root)
+    if request.base is None:
+        head_revision = single(git, request.head)
+        revisions = Revisions(base=head_revision, head=head_revision, base_tip=head_revision.sha)
+    else:
+        revisions = resolve(git, base=request.base, head=request.head, merge_base=request.merge_base)
+    head = _load(git, revisions.head, request, "head")
+    same = revisions.base.sha == revisions.head.sha
+    base = head if same else _load(git, revisions.base, request, "base")
+    if base is None and head is None:
+        raise ConfigError((_no_configuration(git, revisions.head, request.config_file),))
+    changed = () if same else changed_files(git, revisions.base.sha, revisions.head.sha)
+    notes = ()
+    if request.base is None:
+        notes = ("There is nothing to compare with: the commit was measured against itself and recorded.",)
+    return Sources(
+        git=git,
+        revisions=revisions,
+        base=base,
+        head=head,
+        policy=_policy(base, head, request),
+        changed=changed,
+        banners=banners.differences(base, head),
+        notes=notes,
+    )
+
+
+def _load(git: Git, revision: Revision, request: MeasureRequest, side: str) -> Config | None:
+    names = FILES if request.config_file == CONFIG_FILE else (request.config_file,)
+    files = read_tree(lambda path: git.show_file(revision.sha, path), names)
+    config = load(files, where=side, sha=revision.sha)
+    if config is None:
+        return None
+    side = config.side
+    if request.python:
+        side = replace(side, python=request.python)
+    if request.models:
+        unknown = sorted(set(request.models) - set(side.models))
+        if len(unknown) == len(request.models):
+            known = ", ".join(side.models)
+            problem = ConfigProblem(
+                file=request.config_file, key=f"models.{unknown[0]}", reason="no such model", hint=f"known: {known}"
+            )
+            raise ConfigError((problem,))
+        side = replace(side, models={name: side.models[name] for name in side.models if name in request.models})
+    return replace(config, side=side)
+
+
+def _policy(base: Config | None, head: Config | None, request: MeasureRequest) -> Policy:
+    if base is not None:
+        policy = base.policy
+        if request.fixed_pairs is not None:
+            policy = replace(policy, looks=(request.fixed_pairs,))
+        return replace(policy, mode=REPORT) if request.base is None else policy
+    if head is None:
+        return Policy(source="defaults", has_base=False, mode=REPORT)
+    return replace(head.policy, has_base=False, mode=REPORT)
+
+
+def _no_configuration(git: Git, head: Revision, config_file: str) -> ConfigProblem:
+    hint = "write one with [models.NAME] entry = \"package.module:callable\" and commit it, see the README"
+    if (git.root / config_file).is_file():
+        hint = f"{config_file} is in the working tree: commit it, since the gate reads committed files"
+    reason = f"no perfgate configuration at {head.sha[:7]}, neither {CONFIG_FILE} nor [tool.perfgate] in pyproject.toml"
+    return ConfigProblem(file=config_file, key="(file)", reason=reason, hint=hint)

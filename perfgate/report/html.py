@@ -1,0 +1,166 @@
+"""``Report`` and ``Measurements`` in; one self-contained HTML page out: no script, no font, no request to anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from perfgate import units
+from perfgate.records import metrics
+from perfgate.records.evidence import Measurements, WorkloadEvidence
+from perfgate.records.report import MetricResult, ModelResult, Report
+from perfgate.report import chart, filters, templates
+from perfgate.report.rows import Row, report_rows
+from perfgate.report.view import NO_LINKS, Fact, Links, build, facts, verdict_counts
+
+# The page has no size limit, but a reader has: more rows than this stand only in the sections below.
+_FIRST_TABLE_ROWS = 500
+_QUIET_ROWS = 50
+
+_ENDS = {
+    "decided": "every gated metric was decided",
+    "n_max": "the last look was reached",
+    "budget": "the budget was used up",
+    "unstable": "the runner was not stable",
+    "failed": "a side failed",
+    "not-begun": "not begun for lack of budget",
+    "interrupted": "the run was interrupted",
+    "recorded": "one side only, nothing to compare",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairLine:
+    """One row of the table of pairs, as text."""
+
+    index: int
+    round: int
+    order: str
+    base: str
+    head: str
+    change: str
+    void: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """What the pairs say about one metric."""
+
+    metric: str
+    caption: str
+    drawing: Markup
+    pairs: tuple[PairLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One workload. ``trace`` is the traceback of a side that failed."""
+
+    position: int
+    title: str
+    icon: str
+    word: str
+    quiet: bool
+    rows: tuple[Row, ...]
+    reasons: tuple[str, ...]
+    distributions: tuple[Distribution, ...]
+    end: str
+    notes: tuple[str, ...]
+    failures: tuple[Fact, ...]
+
+
+def page(report: Report, measurements: Measurements, *, links: Links = NO_LINKS) -> str:
+    """The page. Workloads of the report that the evidence does not hold have no pairs."""
+    view = build(report, links, quiet_rows=_QUIET_ROWS)
+    context = {
+        "report": report,
+        "view": view,
+        "links": links,
+        "main_rows": view.rows.cut(_FIRST_TABLE_ROWS),
+        "sections": sections(report, measurements),
+        "facts": facts(report),
+        "counts": verdict_counts(report),
+    }
+    return templates.render("report.html.j2", context, html=True)
+
+
+def sections(report: Report, measurements: Measurements) -> tuple[Section, ...]:
+    """One section a workload, the worst first."""
+    evidence = {(entry.workload.key, entry.informative): entry for entry in measurements.workloads}
+    varying = filters.varying_parts(report)
+    built = [
+        (model, _section(model, rows, position, evidence.get((model.key, model.informative)), varying))
+        for position, (model, rows) in enumerate(zip(report.models, report_rows(report), strict=True))
+    ]
+    ordered = sorted(built, key=lambda item: (item[0].informative, filters.severity(item[0].verdict)))
+    return tuple(section for _, section in ordered)
+
+
+def _section(
+    model: ModelResult,
+    rows: tuple[Row, ...],
+    position: int,
+    evidence: WorkloadEvidence | None,
+    varying: frozenset[str],
+) -> Section:
+    return Section(
+        position=position,
+        title=f"{model.model} · {filters.workload_label(model, varying)}",
+        icon=filters.icon(model.verdict),
+        word=filters.word(model.verdict),
+        quiet=model.verdict in filters.QUIET or model.informative,
+        rows=rows,
+        reasons=model.reasons,
+        distributions=tuple(_distributions(model, evidence)) if evidence else (),
+        end=_ENDS.get(evidence.end, evidence.end) if evidence else "",
+        notes=evidence.notes if evidence else (),
+        failures=tuple(_failures(evidence)) if evidence else (),
+    )
+
+
+def _distributions(model: ModelResult, evidence: WorkloadEvidence) -> Iterable[Distribution]:
+    for result in model.metrics:
+        if result.kind != metrics.NOISY or not result.pairs:
+            continue
+        shown = chart.points(evidence.pairs, result.metric)
+        drawing = chart.strip(shown, result)
+        if drawing:
+            yield Distribution(
+                metric=filters.metric_label(result.metric),
+                caption=_caption(result, shown),
+                drawing=drawing,
+                pairs=tuple(_line(point, result.unit) for point in shown),
+            )
+
+
+def _caption(result: MetricResult, shown: tuple[chart.Point, ...]) -> str:
+    void = sum(1 for point in shown if point.void)
+    parts = [f"{filters.change(result)} {filters.interval(result)}".strip(), f"{result.pairs} pairs"]
+    if void:
+        parts.append(f"{void} more did not count")
+    if result.limit is not None:
+        parts.append(f"limit {units.share(result.limit)}")
+    if result.mde is not None:
+        parts.append(f"smallest change it could see {units.percent(result.mde)}")
+    return f"{filters.metric_label(result.metric)}: {' · '.join(parts)}"
+
+
+def _line(point: chart.Point, unit: str) -> PairLine:
+    return PairLine(
+        index=point.index + 1,
+        round=point.round + 1,
+        order=point.order,
+        base=units.quantity(point.base, unit),
+        head=units.quantity(point.head, unit),
+        change=units.percent(point.change, sign=True),
+        void=point.void,
+    )
+
+
+def _failures(evidence: WorkloadEvidence) -> Iterable[Fact]:
+    for name, side in (("base", evidence.base), ("head", evidence.head)):
+        if side.failure:
+            label = f"{name} failed ({side.failure.kind} in {side.failure.phase}): {side.failure.message}"
+            yield Fact(label=label, text=side.failure.trace)

@@ -1,0 +1,240 @@
+"""What the Markdown templates see: the report as ordered lists of texts, ready to be cut to a size.
+
+Every list is a :class:`Part`, sorted so that what matters most comes first: cutting takes from the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from perfgate import units
+from perfgate.records import metrics
+from perfgate.records import report as verdicts
+from perfgate.records.report import Report
+from perfgate.report import filters
+from perfgate.report.rows import Row, is_news, report_rows
+
+T = TypeVar("T")
+
+# Rows within their limits that still stand in the first table: enough to see what was gated, few enough to read.
+QUIET_ROWS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Absolute addresses; empty: there is none. ``commit`` is a prefix to which a SHA is appended."""
+
+    full_report: str = ""
+    run: str = ""
+    commit: str = ""
+
+
+NO_LINKS = Links()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part(Generic[T]):
+    """A list that may have been cut at its end. ``total`` counts what it held before."""
+
+    items: tuple[T, ...]
+    total: int
+
+    @property
+    def left_out(self) -> int:
+        """How many items were cut."""
+        return self.total - len(self.items)
+
+    def cut(self, keep: int) -> Part[T]:
+        """The first ``keep`` items."""
+        return replace(self, items=self.items[: max(0, keep)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One sentence about one workload."""
+
+    icon: str
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One line of "how this was measured"."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Banner:
+    """``kind`` is ``WARNING`` or ``NOTE``, GitHub's names for alerts."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Texts are raw: the environment escapes them.
+
+    ``rows``: what changed or is gated. ``quiet_left``: rows within their limits that only stand in
+    ``everything``, which has all rows, the worst workload first. ``next_step``: what to do now, or empty.
+    """
+
+    icon: str
+    lead: str
+    title: str
+    why: str
+    next_step: str
+    accept: str
+    workloads: int
+    quiet_left: int
+    duration: str
+    rows: Part[Row]
+    everything: Part[Row]
+    findings: Part[Finding]
+    skipped: Part[Fact]
+    notes: Part[str]
+    facts: Part[Fact]
+    banners: Part[Banner]
+    links: Links = field(default=NO_LINKS)
+
+
+def build(report: Report, links: Links = NO_LINKS, *, quiet_rows: int = QUIET_ROWS) -> View:
+    """The view of ``report``, nothing cut yet."""
+    per_workload = report_rows(report)
+    flat = sorted((row for rows in per_workload for row in rows), key=lambda row: row.sort)
+    news = [row for row in flat if is_news(row)]
+    quiet = [row for row in flat if row.verdict == verdicts.PASS and row.gated and not row.informative]
+    listed = sorted([*news, *quiet[:quiet_rows]], key=lambda row: row.sort)
+    by_workload = sorted((rows for rows in per_workload if rows), key=lambda rows: (rows[0].informative, rows[0].sort))
+    return View(
+        icon=filters.icon(report.verdict),
+        lead=_lead(report),
+        title=report.title,
+        why=report.why,
+        next_step=next_step(report),
+        accept=filters.accept_example(report),
+        workloads=len(report.models),
+        quiet_left=max(0, len(quiet) - quiet_rows),
+        duration=units.wall_clock(report.run.duration_s),
+        rows=_part(listed),
+        everything=_part([row for rows in by_workload for row in rows]),
+        findings=_part(_findings(report)),
+        skipped=_part([Fact(label=item.model, text=item.reason) for item in report.skipped]),
+        notes=_part(report.notes),
+        facts=_part(facts(report)),
+        banners=_part(_banners(report)),
+        links=links,
+    )
+
+
+def facts(report: Report) -> tuple[Fact, ...]:
+    """How this was measured, one line a topic; topics without content are left out."""
+    policy = report.policy
+    looks = ", ".join(str(look) for look in policy.looks)
+    lines = (
+        ("Hardware", _pairs(report.environment.hardware)),
+        ("Conditions", _pairs(report.environment.conditions)),
+        ("Software", _pairs(report.software)),
+        ("Pairs", _pair_counts(report)),
+        ("Decisions", f"tried after {looks} pairs" if looks else ""),
+        ("Smallest change this run could see", _smallest_effects(report)),
+        ("False alarms", _false_alarms(report)),
+        ("Tolerance", f"{units.share(policy.tolerance)} for step time and energy, unless the table says otherwise"),
+        ("Mode", policy.mode),
+        ("Started", report.run.started_at),
+        ("perfgate", report.run.perfgate),
+    )
+    return tuple(Fact(label=label, text=text) for label, text in lines if text)
+
+
+def next_step(report: Report) -> str:
+    """What to do about a verdict that is neither green nor red; empty for the others."""
+    match report.verdict:
+        case verdicts.NO_BASELINE:
+            return "Nothing to do: once this is merged, pull requests are compared with it."
+        case verdicts.INCONCLUSIVE:
+            return "Run it again on a quieter runner, or give it more time with budget in [gate] of perfgate.toml."
+        case verdicts.INVALID:
+            return "Run it again while nothing else uses the runner; the numbers below are not to be relied on."
+        case verdicts.ERROR:
+            return "Mend what stopped the measurement and run it again; nothing is said about this change's speed."
+    return ""
+
+
+def _lead(report: Report) -> str:
+    said = "would have failed" in report.title.lower()
+    return "perfgate (report only, would have failed)" if filters.would_fail_only(report) and not said else "perfgate"
+
+
+def _part(items: Sequence[T]) -> Part[T]:
+    return Part(items=tuple(items), total=len(items))
+
+
+def _findings(report: Report) -> list[Finding]:
+    """Reasons of the workloads and notes of their news rows; the worst workload first."""
+    varying = filters.varying_parts(report)
+    ordered = sorted(report.models, key=lambda model: (model.informative, filters.severity(model.verdict)))
+    found: list[Finding] = []
+    for model in ordered:
+        where = f"{model.model} · {filters.workload_label(model, varying)}"
+        sign = "" if model.informative else filters.icon(model.verdict)
+        found.extend(Finding(icon=sign, where=where, text=reason) for reason in model.reasons)
+        for result in model.metrics:
+            if result.note and result.verdict not in filters.QUIET:
+                text = f"{filters.metric_label(result.metric)}: {result.note}"
+                found.append(Finding(icon=filters.icon(result.verdict), where=where, text=text))
+    return found
+
+
+def _banners(report: Report) -> list[Banner]:
+    # What weakens the gate must not look like a remark.
+    kind = "WARNING" if report.verdict != verdicts.NO_BASELINE else "NOTE"
+    return [Banner(kind=kind, text=text) for text in report.banners]
+
+
+def _pairs(items: dict[str, str]) -> str:
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in items.items())
+
+
+def _pair_counts(report: Report) -> str:
+    counts = [result.pairs for model in report.models for result in model.metrics if result.pairs]
+    if not counts:
+        return ""
+    span = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    return f"{span} pairs of processes for each comparison, base and head alive together and timed in turns"
+
+
+def _smallest_effects(report: Report) -> str:
+    varying = filters.varying_parts(report)
+    seen = [
+        (result.mde, f"{model.model} · {filters.workload_label(model, varying)}, {filters.metric_label(result.metric)}")
+        for model in report.models
+        for result in model.metrics
+        if result.gated and result.mde is not None and result.kind == metrics.NOISY
+    ]
+    if not seen:
+        return ""
+    best, worst = min(seen), max(seen)
+    if len(seen) == 1:
+        return f"{units.percent(best[0])} ({best[1]})"
+    return f"from {units.percent(best[0])} ({best[1]}) to {units.percent(worst[0])} ({worst[1]})"
+
+
+def _false_alarms(report: Report) -> str:
+    count = report.policy.comparisons
+    if not count:
+        return ""
+    shared = f"{count} gated comparisons" if count > 1 else "1 gated comparison"
+    return f"at most {units.share(report.policy.false_alarm_rate)} a run, over {shared}"
+
+
+def verdict_counts(report: Report) -> tuple[tuple[str, int], ...]:
+    """How many judged workloads have which verdict, worst first."""
+    counts = Counter(model.verdict for model in report.models if not model.informative)
+    return tuple(sorted(counts.items(), key=lambda item: filters.severity(item[0])))

@@ -1,0 +1,1 @@
+"""Room ``store``: the schemas, oldest first. Each has a tiny database in ``tests/store/data``."""

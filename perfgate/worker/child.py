@@ -1,0 +1,83 @@
+"""Floor 3, worker. The request loop of one workload's process.
+
+In: ``Prepare`` (only where started fresh), ``Open``, ``Time``, ``Finish``. Out: one reply each. The
+process ends after ``Finish`` or when the socket ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfgate.records.protocol import ChildRequest, Failed, Finish, Open, Prepare, Time
+from perfgate.wire import WireError
+from perfgate.worker.failures import WorkerFailure, describe
+from perfgate.worker.preparing import Side, prepare
+
+if TYPE_CHECKING:
+    from perfgate.worker.channel import Channel
+    from perfgate.worker.provenance import OpenedFiles
+    from perfgate.worker.session import Session
+
+
+class Child:
+    """``side`` is None in a process that was started fresh and waits for ``Prepare``."""
+
+    def __init__(self, opened: OpenedFiles, side: Side | None) -> None:
+        self._opened = opened
+        self._side = side
+        self._session: Session | None = None
+
+    def answer(self, request: object) -> object:
+        """The reply to one request; whatever goes wrong is a ``Failed``."""
+        try:
+            return self._answer(request)
+        except WorkerFailure as failure:
+            return failure.failed
+        except BaseException as error:
+            # perfgate's own fault, or a signal's: still exactly one reply.
+            checkout = self._side.request.checkout if self._side else ""
+            return describe(error, _PHASES.get(type(request), "build"), checkout, kind="protocol")
+
+    def _answer(self, request: object) -> object:
+        if isinstance(request, Prepare):
+            if self._side is not None:
+                return _protocol("this process is prepared already", request)
+            self._side, reply = prepare(request, self._opened)
+            return reply
+        if self._side is None:
+            return _protocol(f"{type(request).__name__} came before Prepare", request)
+        if isinstance(request, Open):
+            if self._session is not None:
+                return _protocol("a workload is open already: one process measures one workload", request)
+            from perfgate.worker import opening
+
+            self._session, opened = opening.open_workload(request, self._side)
+            return opened
+        if self._session is None:
+            return _protocol(f"{type(request).__name__} came before Open had succeeded", request)
+        if isinstance(request, Time):
+            return self._session.time(request)
+        return self._session.finish()
+
+
+_PHASES: dict[type, str] = {Prepare: "import", Open: "build", Time: "timing", Finish: "finish"}
+
+
+def _protocol(message: str, request: object) -> Failed:
+    return Failed(kind="protocol", phase=_PHASES.get(type(request), "build"), message=message)
+
+
+def run(channel: Channel, opened: OpenedFiles, side: Side | None) -> None:
+    """Answer until ``Finish`` or the end of the socket."""
+    child = Child(opened, side)
+    while True:
+        try:
+            request = channel.receive(ChildRequest)
+        except WireError as error:
+            channel.send(_protocol(f"the child cannot read a request: {error}", None))
+            continue
+        if request is None:
+            return
+        channel.send(child.answer(request))
+        if isinstance(request, Finish):
+            return

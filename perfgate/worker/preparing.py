@@ -1,0 +1,173 @@
+"""Floor 3, worker. From a fresh interpreter to one that has imported torch and the user's modules.
+
+In: ``Prepare``. Out: a :class:`Side` and ``Prepared``; nothing of the user's is called, no device is touched.
+torch is imported here first, after the thread settings that it reads at import.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+from perfgate.records.protocol import Failed, Prepare, Prepared, Software
+from perfgate.worker import process
+from perfgate.worker.failures import WorkerFailure, phase, refuse
+from perfgate.worker.provenance import OpenedFiles, prove
+from perfgate.worker.surroundings import Surroundings
+
+_OLDEST_TORCH = (2, 4)
+
+
+@dataclass(slots=True, kw_only=True)
+class Side:
+    """What a prepared process knows; children made by fork have it too.
+
+    ``broken`` maps a module that could not be imported to why: only workloads that need it fail.
+    ``before`` is torch's global state before any of the user's code ran.
+    """
+
+    request: Prepare
+    opened: OpenedFiles
+    before: Surroundings
+    broken: dict[str, Failed] = field(default_factory=dict)
+    proved: set[str] = field(default_factory=set)
+
+    def prove(self) -> None:
+        """See :func:`provenance.prove`; modules that passed before are not looked at again."""
+        prove(self.request, self.proved)
+
+
+def prepare(request: Prepare, opened: OpenedFiles) -> tuple[Side, Prepared]:
+    """Make this process one side's. Raises WorkerFailure: ``import``, ``foreign-code``, ``unsupported``, ..."""
+    try:
+        threads = process.limit_processors(request.threads, request.cpus)
+    except OSError as error:
+        message = f"processors {list(request.cpus or ())} cannot be used ({error.strerror}): check the runner's CPU set"
+        raise refuse("unsupported", "import", message) from None
+    _enter(request)
+    started = time.perf_counter_ns()
+    with phase("import", request.checkout, kind="import"):
+        torch = _import_torch(threads)
+    side = Side(request=request, opened=opened, before=Surroundings.now())
+    _import_modules(side)
+    elapsed = time.perf_counter_ns() - started
+    side.prove()
+    reason = _why_not_fork(torch)
+    software = _software(torch, request.threads, threads)
+    return side, Prepared(
+        pid=os.getpid(), software=software, can_fork=not reason, reason=reason, import_ns=elapsed
+    )
+
+
+def _enter(request: Prepare) -> None:
+    checkout = Path(request.checkout)
+    if not checkout.is_dir():
+        raise refuse("import", "import", f"{request.side}: there is no folder {checkout}: check out this side again")
+    os.chdir(checkout)
+    sys.path[:0] = [os.path.realpath(checkout / entry) for entry in request.pythonpath]
+    importlib.invalidate_caches()
+
+
+def _import_torch(threads: int) -> ModuleType:
+    try:
+        torch = importlib.import_module("torch")
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        message = f"torch is not installed for {sys.executable}: set python or setup in perfgate.toml"
+        raise refuse("unsupported", "import", message) from None
+    release = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in torch.__version__.split(".")[:2])
+    if release < _OLDEST_TORCH:
+        message = f"torch {torch.__version__} is too old: perfgate measures with torch 2.4 or newer, update it in setup"
+        raise refuse("unsupported", "import", message)
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(1)
+    return torch
+
+
+def _import_modules(side: Side) -> None:
+    request = side.request
+    for name in dict.fromkeys(request.modules):
+        try:
+            import_module(name, request)
+        except WorkerFailure as failure:
+            side.broken[name] = failure.failed
+    if side.broken and len(side.broken) == len(set(request.modules)):
+        # Foreign code explains many import errors (a module that only the other checkout has): say that first.
+        side.prove()
+        raise WorkerFailure(next(iter(side.broken.values())))
+
+
+def import_module(name: str, request: Prepare) -> ModuleType:
+    """Module ``name`` of the user. Raises WorkerFailure, kind ``import`` unless it exits or lacks memory."""
+    with phase("import", request.checkout, kind="import"):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise
+            places = ", ".join(request.pythonpath) or "(empty)"
+            message = (
+                f"ModuleNotFoundError: no module named {error.name!r} (wanted for {name}) in {request.side}: "
+                f"pythonpath is {places}; set pythonpath or setup in perfgate.toml"
+            )
+            raise refuse("import", "import", message) from None
+
+
+def _why_not_fork(torch: ModuleType) -> str:
+    """Why children must be started fresh; empty where forking is safe.
+
+    A fork copies the calling thread only, so locks held by others stay locked. A trial fork also lets
+    libraries that end their own thread pools at a fork do so, and shows whether a child could use CUDA.
+    """
+    if torch.cuda.is_initialized():
+        return "CUDA was initialised while the modules were imported"
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        os._exit(1 if torch.cuda._is_in_bad_fork() else 0)  # noqa: SLF001
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        return "CUDA was touched while the modules were imported, so forked children could not use it"
+    threads = process.thread_count()
+    if threads > 1:
+        return f"{threads} threads are alive after the import"
+    return ""
+
+
+def _software(torch: ModuleType, asked: int, threads: int) -> Software:
+    versions = {"python": platform.python_version(), "implementation": platform.python_implementation()}
+    for name, module in sorted(sys.modules.items()):
+        # vars(): a module-level __getattr__ may import or warn.
+        version = vars(module).get("__version__") if isinstance(module, ModuleType) else None
+        if "." not in name and not name.startswith("_") and isinstance(version, str) and _third_party(module):
+            versions[name] = version[:100]
+    versions["torch"] = str(torch.__version__)
+    if torch.version.cuda:
+        versions["cuda"] = str(torch.version.cuda)
+    flags = {
+        "cpu_capability": str(torch.backends.cpu.get_cpu_capability()),
+        "mkldnn": str(torch.backends.mkldnn.is_available()),
+        "float32_matmul_precision": str(torch.get_float32_matmul_precision()),
+        "processors": str(process.available_processors()),
+    }
+    if threads != asked:
+        flags["threads_asked"] = str(asked)
+    return Software(
+        versions=versions,
+        threads=int(torch.get_num_threads()),
+        interop_threads=int(torch.get_num_interop_threads()),
+        flags=flags,
+    )
+
+
+def _third_party(module: ModuleType) -> bool:
+    parts = Path(str(vars(module).get("__file__") or "")).parts
+    return bool({"site-packages", "dist-packages"}.intersection(parts))

@@ -1,0 +1,70 @@
+"""Numbers for people."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfgate import units
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(13_923_000, "13.9 ms"), (999_960, "1.00 ms"), (1.2e9, "1.20 s"), (950, "950 ns"), (0, "0 ns"), (None, "n/a")],
+)
+def test_duration__three_digits_and_a_unit(ns: float | None, text: str) -> None:
+    assert units.duration(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.079, "+7.9 %"), (-0.112, "−11.2 %"), (0.0, "0.0 %"), (-0.0001, "0.0 %"), (1.0, "+100.0 %"), (None, "n/a")],
+)
+def test_percent__one_decimal_with_a_real_minus(share: float | None, text: str) -> None:
+    assert units.percent(share, sign=True) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (11.4 * 2**30, "byte", "11.4 GiB"),
+        (8_178_368_512, "flop", "8.18 GFLOP (4.09 GMAC)"),
+        (25_557_032, "count", "25\u202f557\u202f032"),
+        (0.0, "byte", "0 B"),
+        (1.25, "joule", "1.25 J"),
+        (321.0, "item/s", "321 items/s"),
+    ],
+)
+def test_quantity__by_unit(value: float, unit: str, text: str) -> None:
+    assert units.quantity(value, unit) == text
+
+
+@pytest.mark.parametrize(("text", "ns"), [("20ms", 2e7), ("1.5 s", 1.5e9), ("10min", 6e11), ("5 μs", 5e3), ("5 µs", 5e3)])
+def test_parse_duration_ns__accepts_what_people_write(text: str, ns: float) -> None:
+    assert units.parse_duration_ns(text) == ns
+
+
+@pytest.mark.parametrize("text", ["20", "ms", "20 sec", "-1ms", "nan ms", "1e999s s", ""])
+def test_parse_duration_ns__names_the_accepted_units(text: str) -> None:
+    with pytest.raises(ValueError, match="20ms"):
+        units.parse_duration_ns(text)
+
+
+@pytest.mark.parametrize("text", ["3 percent", "-3%", "nan", "inf", ""])
+def test_parse_fraction__refuses(text: str) -> None:
+    with pytest.raises(ValueError, match="3%"):
+        units.parse_fraction(text)
+
+
+@given(st.floats(min_value=1e-3, max_value=1e18))
+def test_significant__stays_within_half_a_digit(value: float) -> None:
+    shown = float(units.significant(value).replace("\u202f", ""))
+    assert abs(shown - value) <= 0.0051 * value
+
+
+@given(st.floats(min_value=1e-9, max_value=1e4), st.sampled_from(["duration", "size"]))
+def test_scaled_quantities__never_show_a_thousand_of_a_unit_that_has_a_larger_one(value: float, kind: str) -> None:
+    text = units.duration(value * 1e9) if kind == "duration" else units.size(value * 1e6)
+    number = float(text.split(" ")[0].replace("\u202f", ""))
+    assert number < (1024 if kind == "size" else 1e4 if text.endswith(" s") else 1000)
