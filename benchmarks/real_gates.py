@@ -1,7 +1,7 @@
 """Real gates on this machine while another process loads one core half of the time.
 
-Twenty A/A gates (the example's docstring change) and twenty gates of a real slow-down of about 10 % (extra layers): every
-run is reported, whatever came of it.
+Twenty A/A gates (the example's docstring change) and twenty gates of a real slow-down of about 10 % (extra layers):
+every run is reported, whatever came of it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,19 @@ SLOWER = (
     ("REFINEMENTS = 1", "REFINEMENTS = 2"),
     (
         "self.refine = nn.Sequential(*(Refine(256) for _ in range(REFINEMENTS)))",
-        "extra = [nn.Conv2d(256, 256, kernel_size=1) for _ in range(2)]\n"
-        "        self.refine = nn.Sequential(*(Refine(256) for _ in range(REFINEMENTS)), *extra)",
+        "self.refine = nn.Sequential(\n            *(Refine(256) for _ in range(REFINEMENTS)),"
+        " *(nn.Conv2d(256, 256, 1) for _ in range(2)))",
     ),
 )
 
-LOAD = "import time\nwhile True:\n    end = time.perf_counter() + 0.05\n    while time.perf_counter() < end: pass\n    time.sleep(0.05)\n"
+LOAD = """
+import time
+while True:
+    end = time.perf_counter() + 0.05
+    while time.perf_counter() < end:
+        pass
+    time.sleep(0.05)
+"""
 
 
 @contextmanager

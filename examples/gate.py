@@ -85,7 +85,9 @@ def main() -> int:
 
     code, green, seconds = run_gate(repository, "docstring", reports / "docstring")
     if code != 0 or green["verdict"] not in {"pass", "inconclusive"}:
-        problems.append(f"docstring: expected pass (or inconclusive) and exit code 0, got {green['verdict']} and {code}")
+        problems.append(
+            f"docstring: expected pass (or inconclusive) and exit code 0, got {green['verdict']} and {code}"
+        )
     if not green["models"]:
         problems.append("docstring: the touched model was not measured")
     print(f"docstring: {green['verdict']} in {seconds:.0f} s")

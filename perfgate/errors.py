@@ -89,7 +89,7 @@ class GitHubError(PerfgateError):
     exit_code = 5
 
 
-class Interrupted(PerfgateError):
+class Interrupted(PerfgateError):  # noqa: N818 - not a fault
     """The user or the runner asked to stop."""
 
     exit_code = 130

@@ -116,7 +116,7 @@ def _read(hint: Any, tree: object, path: str, depth: int) -> Any:
         item = typing.get_args(hint)[1]
         return {_text(key, path): _read(item, value, f"{path}.{key}", depth + 1) for key, value in tree.items()}
     if dataclasses.is_dataclass(hint):
-        return _read_record(typing.cast(type, hint), tree, path, depth)
+        return _read_record(typing.cast("type", hint), tree, path, depth)
     return _read_scalar(hint, tree, path)
 
 
@@ -147,7 +147,7 @@ def _read_union(members: tuple[Any, ...], tree: object, path: str, depth: int) -
     rest = [member for member in members if member is not type(None)]
     if len(rest) == 1:
         return _read(rest[0], tree, path, depth)
-    records = {m.__name__: m for m in rest if dataclasses.is_dataclass(m)}
+    records = {typing.cast("type", m).__name__: m for m in rest if dataclasses.is_dataclass(m)}
     if isinstance(tree, dict) and records:
         name = tree.get("type")
         if name not in records:
@@ -232,7 +232,7 @@ def _schema_of(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if origin is dict:
         return {"type": "object", "additionalProperties": _schema_of(typing.get_args(hint)[1], definitions)}
     if dataclasses.is_dataclass(hint):
-        cls = typing.cast(type, hint)
+        cls = typing.cast("type", hint)
         if cls.__name__ not in definitions:
             definitions[cls.__name__] = {}
             definitions[cls.__name__] = _record_schema(cls, definitions)

@@ -49,8 +49,8 @@ class Shape:
     @property
     def request(self) -> Time:
         """What a worker is asked for. Slow steps throw away one call, since two would double the cost."""
-        slow = self.length_ns >= _MIN_SAMPLES * _SLOW_STEP_NS
-        calls = 1 if slow else max(_DISCARD_CALLS, math.ceil(_DISCARD_CALLS / self.inner))
+        slow = self.length_ns >= self.samples * self.inner * _SLOW_STEP_NS
+        calls = 1 if slow else _DISCARD_CALLS
         return Time(samples=self.samples, inner=self.inner, discard_calls=calls, discard_ns=_DISCARD_NS)
 
 
@@ -139,6 +139,10 @@ class PairTimer:
         self._rng = rng
         self._block_hang_s = block_hang_s
 
+    def restarted(self, turn: Turn) -> PairTimer:
+        """The same timer with another account of who may run."""
+        return PairTimer(turn, self._watch, block_ns=self._block_ns, rng=self._rng, block_hang_s=self._block_hang_s)
+
     def shape(self, seats: Iterable[Seat]) -> Shape:
         """From the faster side, so that both get blocks of at least the planned length."""
         return shape(min(seat.opened.step_ns for seat in seats), self._block_ns)
@@ -157,7 +161,9 @@ class PairTimer:
         seat.items.add(timed.items)
         seat.recompiles += timed.recompiles
 
-    def run(self, children: Mapping[str, Child], seats: Mapping[str, Seat], order: str, late: Callable[[], bool]) -> Shape:
+    def run(
+        self, children: Mapping[str, Child], seats: Mapping[str, Seat], order: str, late: Callable[[], bool]
+    ) -> Shape:
         """All blocks of ``order`` with both children alive. Raises WorkerFailed and OutOfTime."""
         chosen = self.shape(seats.values())
         for letter in order:

@@ -75,7 +75,7 @@ class Channel:
 
     def _refuse_unasked(self) -> None:
         try:
-            self._sock.setblocking(False)
+            self._sock.settimeout(0)
             early = self._rest or self._sock.recv(1, socket.MSG_PEEK)
         except OSError:
             return

@@ -48,7 +48,7 @@ class Locks:
         try:
             descriptor = _open(path)
         except OSError as error:
-            msg = f"{path}: the lock file cannot be opened ({error.strerror}); set PERFGATE_LOCK_DIR to a folder you own"
+            msg = f"{path}: the lock cannot be opened ({error.strerror}); set PERFGATE_LOCK_DIR to another folder"
             raise MeasuringError(msg) from None
         self._held[name] = descriptor
         self._acquire(descriptor, name, what, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)

@@ -25,7 +25,9 @@ _BUSY_SHARE = 0.15
 _GPU_MEMORY_SHARE = 0.05
 
 
-def environment(environ: Mapping[str, str] | None = None, *, root: Path = _ROOT, gpus: Gpus | None = None) -> Environment:
+def environment(
+    environ: Mapping[str, str] | None = None, *, root: Path = _ROOT, gpus: Gpus | None = None
+) -> Environment:
     """The runner as far as it bears on speed. ``root`` and ``gpus`` are for tests."""
     environ = os.environ if environ is None else environ
     cards = nvml.connect() if gpus is None else gpus
@@ -50,6 +52,9 @@ def environment(environ: Mapping[str, str] | None = None, *, root: Path = _ROOT,
         conditions.update({f"gpu{number}_id": hashed(gpu.uuid) for number, gpu in enumerate(seen)})
         if cards.driver:
             conditions["nvidia_driver"] = cards.driver
+        if seen:
+            counted = all(cards.energy_j(gpu.uuid) is not None for gpu in seen)
+            conditions["energy"] = "counter" if counted else units.NOT_AVAILABLE
     finally:
         if gpus is None:
             cards.close()

@@ -138,7 +138,7 @@ class NvmlGpus(Gpus):
         bits = self._of(uuid, self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons)
         if bits is None:  # renamed in newer drivers
             bits = self._of(uuid, self._nvml.nvmlDeviceGetCurrentClocksEventReasons)
-        return tuple(name for bit, name in _REASONS.items() if bit is not None and bits & bit)
+        return tuple(name for bit, name in _REASONS.items() if bits is not None and bits & bit)
 
     def energy_j(self, uuid: str) -> float | None:  # noqa: D102
         millijoule = self._of(uuid, self._nvml.nvmlDeviceGetTotalEnergyConsumption)

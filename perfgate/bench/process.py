@@ -2,7 +2,8 @@
 
 A child can leave its process group and its session, and can be orphaned on purpose. So a tree is found by three
 signs: descent (orphans come to this process, which is their subreaper), the environment marker that every worker
-inherits, and having been seen before in the tree. Linux only.
+inherits, and having been seen before in the tree. An orphan without any sign is nobody's and is ended with the rest:
+while a session is open, nothing else in this process may start children in sessions of their own. Linux only.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 import psutil
 
 MARKER = "PERFGATE_NONCE"
+_NOBODY = "nobody"
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 _STOP_LIMIT_S = 1.0
@@ -42,8 +44,8 @@ class Started:
 def cpu_time_ns(pid: int) -> int | None:
     """CPU time of all threads of ``pid`` since its start; None if it is gone.
 
-    Read from the process's own CPU clock (``clock_getcpuclockid(3)``): exact to the microsecond, where ``/proc/PID/stat``
-    counts ticks of 10 ms.
+    Read from the process's own CPU clock (``clock_getcpuclockid(3)``): exact to the microsecond, where
+    ``/proc/PID/stat`` counts ticks of 10 ms.
     """
     try:
         return time.clock_gettime_ns(((~pid) << 3) | 2)
@@ -57,7 +59,7 @@ def wait_gone(pids: Iterable[int], timeout_s: float) -> tuple[int, ...]:
     poll = select.poll()
     try:
         for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(OSError, OverflowError):
                 descriptor = os.pidfd_open(pid)
                 watched[descriptor] = pid
                 poll.register(descriptor, select.POLLIN)
@@ -84,6 +86,7 @@ class Trees:
         self._roots: dict[int, Started] = {}
         self._seen: dict[Identity, str] = {}
         self._idle: dict[str, dict[Identity, int]] = {}
+        self._before = {_identity(child) for child in psutil.Process().children()}
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._was_subreaper = self._subreaper()
         self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -155,9 +158,9 @@ class Trees:
         return sum(value - before.get(identity, 0) for identity, value in now.items())
 
     def left_behind(self, side: str, keep: Iterable[int]) -> list[psutil.Process]:
-        """Processes of ``side`` other than ``keep``: what a worker started and did not end."""
+        """Processes of ``side``, and nobody's, other than ``keep``: what a worker started and did not end."""
         kept = set(keep)
-        return [process for process in self.members(side) if process.pid not in kept]
+        return [process for process in self.members(side) + self.members(_NOBODY) if process.pid not in kept]
 
     def end(self, processes: Iterable[psutil.Process], grace_s: float) -> None:
         """SIGTERM, and SIGKILL for whatever still runs after ``grace_s``."""
@@ -187,7 +190,7 @@ class Trees:
     def close(self) -> tuple[int, ...]:
         """End everything, also what only the marker gives away; stop adopting orphans."""
         rest = self.end_side()
-        strays = [process for process in psutil.process_iter() if self._marked(process) is not None]
+        strays = [process for process in psutil.process_iter() if _marker(process).startswith(f"{self._nonce}.")]
         self.end(strays, 0.0)
         if not self._was_subreaper:
             self._libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
@@ -210,15 +213,16 @@ class Trees:
         """The side of a direct child of this process; None: not a worker of this session."""
         if child.pid in self._roots:
             return self._roots[child.pid].side
-        return self._marked(child) or self._seen.get(_identity(child))
-
-    def _marked(self, process: psutil.Process) -> str | None:
+        marker = _marker(child)
+        if marker.startswith(f"{self._nonce}."):
+            return marker.partition(".")[2]
+        known = self._seen.get(_identity(child))
+        if known or marker or _identity(child) in self._before:
+            return known
         try:
-            value = process.environ().get(MARKER, "")
-        except (psutil.Error, OSError):
+            return _NOBODY if os.getsid(child.pid) != os.getsid(0) else None
+        except OSError:
             return None
-        nonce, _, side = value.partition(".")
-        return side if nonce == self._nonce else None
 
     def _descent(
         self, root: psutil.Process, table: dict[int, list[psutil.Process]], owner: str
@@ -255,6 +259,13 @@ class Trees:
 def _identity(process: psutil.Process) -> Identity:
     # psutil keeps both from when it first saw the process, so this costs no look at /proc.
     return process.pid, process.create_time()
+
+
+def _marker(process: psutil.Process) -> str:
+    try:
+        return str(process.environ().get(MARKER, ""))
+    except (psutil.Error, OSError):
+        return ""
 
 
 def _status(process: psutil.Process) -> str:

@@ -21,14 +21,14 @@ if __name__ == "__main__":
     main()
 """
 
-_NAMES = frozenset(
-    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR LD_LIBRARY_PATH LD_PRELOAD XDG_CACHE_HOME XDG_DATA_HOME"
-    " MALLOC_ARENA_MAX MALLOC_CONF VIRTUAL_ENV CONDA_PREFIX SSL_CERT_FILE SSL_CERT_DIR".split()
-)
-_PREFIXES = (
-    "LC_ CUDA_ CUBLAS_ CUDNN_ NVIDIA_ NCCL_ HF_ HUGGINGFACE_ TRANSFORMERS_ DIFFUSERS_ TORCH PYTORCH_ OMP_ MKL_ KMP_"
-    " GOMP_ OPENBLAS_ NUMEXPR_ DNNL_ ONEDNN_ ORT_ OPENVINO_ TRITON_ ROCM_ HIP_ HSA_"
-).split()
+_NAMES = """
+    PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR LD_LIBRARY_PATH LD_PRELOAD XDG_CACHE_HOME XDG_DATA_HOME
+    MALLOC_ARENA_MAX MALLOC_CONF VIRTUAL_ENV CONDA_PREFIX SSL_CERT_FILE SSL_CERT_DIR
+"""
+_PREFIXES = """
+    LC_ CUDA_ CUBLAS_ CUDNN_ NVIDIA_ NCCL_ HF_ HUGGINGFACE_ TRANSFORMERS_ DIFFUSERS_ TORCH PYTORCH_ OMP_ MKL_ KMP_
+    GOMP_ OPENBLAS_ NUMEXPR_ DNNL_ ONEDNN_ ORT_ OPENVINO_ TRITON_ ROCM_ HIP_ HSA_
+"""
 # HF_TOKEN and its kind begin like a harmless variable.
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|(^|_)(API_?)?KEY($|_)")
 
@@ -52,10 +52,11 @@ def write_shim(run_dir: Path) -> Path:
 
 def allowed(environ: Mapping[str, str]) -> dict[str, str]:
     """The part of ``environ`` that a worker may see: no tokens, no inputs of the action, no ``PYTHON*``."""
+    names, prefixes = frozenset(_NAMES.split()), tuple(_PREFIXES.split())
     return {
         name: value
         for name, value in environ.items()
-        if (name in _NAMES or name.startswith(tuple(_PREFIXES))) and not _SECRET.search(name)
+        if (name in names or name.startswith(prefixes)) and not _SECRET.search(name)
     }
 
 

@@ -125,11 +125,7 @@ def disturbance(base: Iterable[Block], head: Iterable[Block], *, locked: bool) -
     """
     base, head = tuple(base), tuple(head)
     blocks = (*base, *head)
-    hit = {
-        reason
-        for reason in DISTURBING
-        if 0 < sum(reason in block.throttle for block in blocks) < len(blocks)
-    }
+    hit = {reason for reason in DISTURBING if 0 < sum(reason in block.throttle for block in blocks) < len(blocks)}
     if hit:
         return f"clocks held down: {', '.join(sorted(hit))}"
     clocks = [[block.sm_clock_mhz for block in blocks if block.sm_clock_mhz] for blocks in (base, head)]

@@ -11,7 +11,7 @@ import itertools
 import re
 import signal
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,30 +63,52 @@ class Place:
     run_dir: Path
     options: Options
     environments: dict[str, dict[str, str]]
-    numbers: Any  # iterator of int
+    numbers: Iterator[int]
+    channels: dict[str, list[Channel]]
 
     def limit_s(self, wished_s: float) -> float:
         """Seconds to wait for a reply that may take ``wished_s``."""
         bound = self.options.hang_s
         return wished_s if bound is None else min(wished_s, bound)
 
+    def connect(self, side: str) -> tuple[Channel, socket.socket]:
+        """A channel to a process of ``side``, closed by :meth:`end` at the latest, and that process's socket."""
+        own, theirs = channel.pair()
+        self.channels.setdefault(side, []).append(own)
+        return own, theirs
+
+    def end(self, side: str | None = None) -> None:
+        """End every process of ``side`` (None: of all) and hang up."""
+        for name in [side] if side else list(self.channels):
+            for own in self.channels.pop(name, ()):
+                own.close()
+        self.trees.end_side(side)
+
 
 def place(trees: Trees, shim: Path, run_dir: Path, options: Options, environments: dict[str, dict[str, str]]) -> Place:
     """A :class:`Place` with log numbers from 1."""
     return Place(
-        trees=trees, shim=shim, run_dir=run_dir, options=options, environments=environments, numbers=itertools.count(1)
+        trees=trees,
+        shim=shim,
+        run_dir=run_dir,
+        options=options,
+        environments=environments,
+        numbers=itertools.count(1),
+        channels={},
     )
 
 
 class Worker:
     """A process started by this room: what factory and fresh child have in common."""
 
-    def __init__(self, where: Place, side: Side, role: str, specs: Iterable[ModelSpec], modules: tuple[str, ...]) -> None:
+    def __init__(
+        self, where: Place, side: Side, role: str, specs: Iterable[ModelSpec], modules: tuple[str, ...]
+    ) -> None:
         """Start the process and send ``Prepare``; does not wait. Raises :class:`WorkerFailed`."""
         self.side = side
         self._where = where
         self._limit_s = where.limit_s(max(spec.timeout_s for spec in specs))
-        self._channel, theirs = channel.pair()
+        self._channel, theirs = where.connect(side.name)
         log = where.run_dir / f"worker-{side.name}-{next(where.numbers):04d}.log"
         try:
             self.started: Started = where.trees.start(
@@ -98,8 +120,8 @@ class Worker:
                 log=log,
             )
         except OSError as error:
-            self._channel.close()
-            message = f"{error.filename or side.python}: cannot be started ({error.strerror}); set python in perfgate.toml"
+            program = error.filename or side.python
+            message = f"{program}: cannot be started ({error.strerror}); set python in perfgate.toml"
             raise WorkerFailed(side.name, Failed(kind="import", phase="import", message=message), told=False) from None
         finally:
             theirs.close()
@@ -130,20 +152,13 @@ class Factory(Worker):
 
     def fork(self, name: str) -> Child:
         """A child of this factory. Raises :class:`WorkerFailed`."""
-        ours, theirs = channel.pair()
+        ours, theirs = self._where.connect(self.side.name)
         try:
             self._link.send(Fork(child=name), fds=(theirs,), phase="build")
             reply: Forked = self._link.receive(FactoryReply, Forked, self._where.limit_s(_FORK_LIMIT_S), phase="build")
-        except WorkerFailed:
-            ours.close()
-            raise
         finally:
             theirs.close()
         return Child(Link(ours, self.side.name, reply.pid, self.started, self._where.trees), self._where)
-
-    def close(self) -> None:
-        """Tell the factory to end; its tree is ended by whoever ends the round."""
-        self._channel.close()
 
 
 class FreshChild(Worker):
@@ -190,7 +205,8 @@ class Child:
         timed: Timed = self._link.ask(request, Timed, self._where.limit_s(limit_s), phase="timing")
         lengths = {len(timed.samples_ns), *(len(span) for span in timed.spans_ns.values())}
         if lengths != {request.samples} or min(timed.samples_ns) <= 0:
-            message = f"the worker sent {len(timed.samples_ns)} samples where {request.samples} above 0 ns were asked for"
+            count = len(timed.samples_ns)
+            message = f"the worker sent {count} samples where {request.samples} above 0 ns were asked for"
             raise WorkerFailed(self.side, Failed(kind="protocol", phase="timing", message=message), told=False)
         return timed
 

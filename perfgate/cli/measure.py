@@ -25,13 +25,13 @@ def command(out: Path, as_json: bool, quiet: bool, **revisions: Any) -> int:
     The exit code says whether measuring was possible, not what it found: judge with `perfgate report` or
     `perfgate publish`.
     """
-    from perfgate.pipeline.measure import measure
+    from perfgate.pipeline.measure import measure, start
     from perfgate.pipeline.request import Ports
     from perfgate.pipeline.run import save
 
     request = options.measure_request(**revisions)
     with shown(Console(stderr=True), quiet=quiet) as progress:
-        measurements = measure(request, Ports(progress=progress, environ=os.environ))
+        measurements = measure(start(request), request, Ports(progress=progress, environ=os.environ))
     path = save(measurements, out)
     if as_json:
         click.echo(path.read_text(encoding="utf-8"))

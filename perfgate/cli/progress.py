@@ -35,9 +35,7 @@ class _Live:
         self._task = bar.add_task("Starting", total=None, seconds_left=None)
 
     def step(self, text: str, done: int, total: int, seconds_left: float | None) -> None:
-        self._bar.update(
-            self._task, description=text, completed=done, total=total or None, seconds_left=seconds_left
-        )
+        self._bar.update(self._task, description=text, completed=done, total=total or None, seconds_left=seconds_left)
 
 
 class _Lines:

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from perfgate.cli import options, verdict
 
@@ -21,7 +20,9 @@ from perfgate.cli import options, verdict
 )
 @click.option("--measure-result", default="", metavar="RESULT", help="needs.measure.result of the workflow.")
 @click.option("--config", "config_file", default="perfgate.toml", show_default=True, metavar="FILE")
-@click.option("--comment-mode", type=click.Choice(["edit", "recreate", "notify", "off"]), default="edit", show_default=True)
+@click.option(
+    "--comment-mode", type=click.Choice(["edit", "recreate", "notify", "off"]), default="edit", show_default=True
+)
 @click.option("--store", "store_url", default="", metavar="URL", help="Baseline database to record into.")
 @options.OUT
 def command(
@@ -45,7 +46,7 @@ def command(
     )
     published = publish_measurements(request, os.environ)
     if published.result is not None:
-        verdict.show(published.result.report, Console())
+        verdict.show(published.result.report, verdict.console())
     elif published.unjudged is not None:
         click.echo(f"perfgate: {published.unjudged.title}: {published.unjudged.message}")
     for warning in published.posted.warnings:

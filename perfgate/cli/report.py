@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from perfgate.cli import options, verdict
 
@@ -27,5 +26,5 @@ def command(measurements: Path, out: Path, as_json: bool) -> int:
     if as_json:
         click.echo((out / "report.json").read_text(encoding="utf-8"))
     else:
-        verdict.show(result.report, Console(), directory=result.directory)
+        verdict.show(result.report, verdict.console(), directory=result.directory)
     return result.report.exit_code

@@ -35,5 +35,5 @@ def command(out: Path, store_url: str, as_json: bool, quiet: bool, **revisions: 
     if as_json:
         click.echo((out / "report.json").read_text(encoding="utf-8"))
     else:
-        verdict.show(result.report, Console(), directory=result.directory)
+        verdict.show(result.report, verdict.console(), directory=result.directory)
     return result.report.exit_code

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from perfgate import units
 from perfgate.records import report as verdicts
-from perfgate.records.metrics import metric
 from perfgate.records.report import MetricResult, Report
+from perfgate.report import filters
 
 _STYLE = {
     verdicts.REGRESSION: "bold red",
@@ -26,6 +26,15 @@ _STYLE = {
     verdicts.PASS: "green",
     verdicts.UNCHANGED: "green",
 }
+
+
+LOG_WIDTH = 140
+
+
+def console() -> Console:
+    """Standard output; a log has no width of its own, and 80 columns would tear the table."""
+    plain = Console()
+    return plain if plain.is_terminal else Console(width=LOG_WIDTH)
 
 
 def show(report: Report, console: Console, *, directory: Path | None = None) -> None:
@@ -47,18 +56,19 @@ def show(report: Report, console: Console, *, directory: Path | None = None) -> 
 
 def _table(report: Report) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("workload", overflow="fold")
-    table.add_column("metric")
+    table.add_column("workload", overflow="fold", min_width=12)
+    table.add_column("metric", no_wrap=True)
     for name in ("base", "head", "change (95 % CI)", "limit"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict")
     rows = [(model, row) for model in report.models for row in model.metrics if _told(row)]
     rows.sort(key=lambda item: verdicts.SEVERITY.index(item[1].verdict))
+    varying = filters.varying_parts(report)
     for model, row in rows:
-        name = Text(model.key if not model.informative else f"{model.key} (informative)")
+        label = f"{model.model} · {filters.workload_label(model, varying)}"
         table.add_row(
-            name,
-            metric_label(row.metric),
+            Text(label),
+            Text(filters.metric_label(row.metric)),
             units.quantity(row.base, row.unit),
             units.quantity(row.head, row.unit),
             change(row),
@@ -70,14 +80,6 @@ def _table(report: Report) -> Table:
 
 def _told(row: MetricResult) -> bool:
     return row.gated or row.verdict not in {verdicts.SHOWN, verdicts.PASS}
-
-
-def metric_label(name: str) -> Text:
-    """The registry's label, or the name itself."""
-    try:
-        return Text(metric(name).label)
-    except KeyError:
-        return Text(name)
 
 
 def change(row: MetricResult) -> str:

@@ -33,8 +33,8 @@ def policy(table: schema.ConfigTable, *, source: str, sha: str | None) -> Policy
         tolerance=gate.tolerance,
         false_alarm_rate=gate.false_alarm_rate,
         budget_s=gate.budget / _NS_PER_S,
-        limits=_limits(gate, None),
-        models={name: _model_limits(model) for name, model in table.models.items()},
+        limits=_bounds(gate, None),
+        models={name: _bounds(model, model.mode) for name, model in table.models.items()},
         fail_on=tuple(gate.fail_on),
         on_inconclusive=gate.on_inconclusive,
         harness=tuple(gate.harness),
@@ -68,9 +68,10 @@ def _model(name: str, table: schema.ModelTable) -> ModelSpec:
     )
 
 
-def _model_limits(table: schema.ModelTable) -> Limits:
+def _bounds(table: schema.GateTable | schema.ModelTable, mode: str | None) -> Limits:
+    # The mode of [gate] itself is Policy.mode, so none is given here.
     hardware = {name: _limits(bounds, bounds.mode) for name, bounds in table.on.items()}
-    return _limits(table, table.mode, hardware)
+    return _limits(table, mode, hardware)
 
 
 def _limits(table: schema.Bounds, mode: str | None, hardware: dict[str, Limits] | None = None) -> Limits:

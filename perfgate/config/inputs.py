@@ -2,7 +2,7 @@
 
 In: the TOML value of ``inputs``. Out: ``(place, reason)`` for every wrong leaf, and the tree frozen.
 A leaf is ``DTYPE[DIM, ...]`` or ``DTYPE[DIM, ...] < BOUND`` (whole numbers below BOUND), a number
-or a boolean; a DIM is a whole number or ``batch``.
+or a boolean; a DIM is a whole number, ``batch``, or a product of them (``4*batch``).
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator
 
 _INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
-_OTHERS = ("bool", "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
+_OTHERS = (
+    "bool", "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128",
+)  # fmt: skip
 DTYPES = (*_INTEGERS, *_OTHERS)
 
-_LEAF = re.compile(r"\s*(?P<dtype>\w+)\s*\[(?P<dims>[^\[\]]*)\]\s*(?:<\s*(?P<bound>\d+)\s*)?")
+_LEAF = re.compile(r"\s*(?P<dtype>\w+)\s*\[(?P<dims>[^\[\]]*)\]\s*(?:<\s*(?P<bound>[0-9]{1,18})\s*)?")
 _EXAMPLE = "write it like 'float32[batch,3,224,224]' or 'int64[batch,128] < 30522'"
 
 
@@ -74,5 +76,9 @@ def _leaf(text: str) -> Iterator[str]:
         yield f"'< {bound}' leaves no value; write at least '< 1'"
     dims = [dim.strip() for dim in match["dims"].split(",")] if match["dims"].strip() else []
     for dim in dims:
-        if dim != "batch" and not (dim.isascii() and dim.isdigit() and int(dim) >= 1):
-            yield f"dimension {dim!r} of {text!r} is neither a whole number of at least 1 nor 'batch'"
+        if not all(_is_factor(factor.strip()) for factor in dim.split("*")):
+            yield f"dimension {dim!r} of {text!r} is no whole number of at least 1, no 'batch' and no product of them"
+
+
+def _is_factor(text: str) -> bool:
+    return text == "batch" or re.fullmatch(r"0*[1-9][0-9]{0,17}", text) is not None

@@ -86,9 +86,9 @@ def _hint_for_key(loc: Loc) -> str:
         return "not supported by this version of perfgate; remove it"
     table = _table_at(loc[:-1])
     known = schema.names(table)
-    elsewhere = sorted({_place(item.path) for item in schema.all_keys() if item.path[-1] == key})
+    elsewhere = sorted((item.path for item in schema.all_keys() if item.path[-1] == key), key=len)
     if elsewhere:
-        return f"it belongs in {' or '.join(elsewhere)}"
+        return f"it belongs in {_place(elsewhere[0])}"
     if close := _close(key, known):
         return close
     return f"known here: {', '.join(known)}"

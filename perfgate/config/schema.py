@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from perfgate.config import values as v
 
-Verdict = Literal["enforce", "report"]
+Mode = Literal["enforce", "report"]
 _REQUIRED: Any = ...
 
 
@@ -39,7 +39,7 @@ class LimitTable(Table):
     """``metric = "1%"`` is short for ``metric = {limit = "1%"}``."""
 
     limit: v.LimitShare = _key(None, "share or `false`", "the relative limit; `false`: shown, not gated")
-    mode: Verdict | None = _key(None, "`enforce` or `report`", "mode for this metric alone")
+    mode: Mode | None = _key(None, "`enforce` or `report`", "mode for this metric alone")
 
 
 MetricLimits = dict[v.MetricName, Annotated[LimitTable, BeforeValidator(_limit_table)]]
@@ -63,7 +63,7 @@ class Bounds(Table):
 class HardwareTable(Bounds):
     """``[models.NAME.on."HARDWARE"]``: other bounds on one kind of machine."""
 
-    mode: Verdict | None = _key(None, "`enforce` or `report`", "mode of this model on this hardware")
+    mode: Mode | None = _key(None, "`enforce` or `report`", "mode of this model on this hardware")
 
 
 class ModelTable(Bounds):
@@ -83,17 +83,18 @@ class ModelTable(Bounds):
     compile: v.Compiles = _key(default=False, kind="boolean, mode or list", meaning="`torch.compile` and its mode")
     paths: list[v.Relative] = _key([], "list of globs", "further files that touch this model")
     timeout: v.DurationNs = _key("10min", "duration", "limit for one process from its start to its first step")
-    mode: Verdict | None = _key(None, "`enforce` or `report`", "mode of this model")
+    mode: Mode | None = _key(None, "`enforce` or `report`", "mode of this model")
     on: dict[str, HardwareTable] = _key({}, "table of hardware -> table", "bounds for one kind of machine")
 
 
 class GateTable(Bounds):
     """``[gate]``: the policy."""
 
-    mode: Verdict = _key("enforce", "`enforce` or `report`", "`report` never fails: it says what would have failed")
+    mode: Mode = _key("enforce", "`enforce` or `report`", "`report` never fails: it says what would have failed")
     tolerance: v.Share = _key("3%", "share", "limit of latency, energy and spans that have no limit of their own")
     false_alarm_rate: v.Share = _key("1%", "share", "chance of one false red for each run")
     budget: v.DurationNs = _key("10min", "duration", "wall-clock time for measuring")
+    # The other verdicts are red already, or must never be.
     fail_on: list[Literal["inconclusive", "no-baseline", "new"]] = _key(
         [], "list of `inconclusive`, `no-baseline`, `new`", "verdicts that fail too"
     )
@@ -107,6 +108,7 @@ class GateTable(Bounds):
     )
     block: v.DurationNs = _key("50ms", "duration", "length of one timed block")
     groups: int = _key(2, "whole number", "ABBA groups in one pair", ge=1, le=20)
+    on: dict[str, HardwareTable] = _key({}, "table of hardware -> table", "bounds for one kind of machine")
 
 
 class ConfigTable(Table):

@@ -23,8 +23,6 @@ T = TypeVar("T")
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 AUTOCAST = ("amp-bfloat16", "amp-float16")
 COMPILE_MODES = ("eager", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-# Verdicts that a policy may turn into exit code 1; the others are red already or must never be.
-FAILABLE = ("inconclusive", "no-baseline", "new")
 
 
 def _is_number(value: object) -> bool:

@@ -86,7 +86,6 @@ def _row(name: str, evidence: WorkloadEvidence, rules: Rules) -> MetricResult:
     limit = rules.limit(evidence.workload.model, name)
     base, head = read(evidence.base, name), read(evidence.head, name)
     verdict, note = _verdict(name, evidence, limit, base, head)
-    gated = limit.gated and not evidence.informative
     ratio = None if base.value is None or head.value is None else ratio_of(base.value, head.value)
     return MetricResult(
         metric=name,
@@ -98,9 +97,9 @@ def _row(name: str, evidence: WorkloadEvidence, rules: Rules) -> MetricResult:
         ci_low=None,
         ci_high=None,
         limit=limit.relative,
-        verdict=verdict if gated else SHOWN,
+        verdict=verdict if limit.gated else SHOWN,
         pairs=0,
-        gated=gated,
+        gated=limit.gated,
         enforced=limit.enforced,
         ceiling=limit.ceiling,
         note=note,

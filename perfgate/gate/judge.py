@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from perfgate.errors import CheckoutError, MeasuringError
 from perfgate.gate import why
 from perfgate.gate.accept import target_of
-from perfgate.gate.limits import Rules, hardware_names
+from perfgate.gate.limits import Rules, hardware_names, pairs_per_unit
 from perfgate.gate.plan import Cell, comparisons
 from perfgate.gate.verdicts import RED, Outcome, of_error, of_run, outcome, worst
-from perfgate.gate.workloads import failure_line, foreign_code, judge_workload, nothing_works
-from perfgate.records.evidence import Measurements, RunError, WorkloadEvidence
+from perfgate.gate.workloads import OK, failure_line, foreign_code, judge_workload, nothing_works
+from perfgate.records.evidence import Measurements, RunError, SideEvidence, SideSamples, WorkloadEvidence
+from perfgate.records.metrics import METRICS, SPAN_PREFIX
 from perfgate.records.policy import REPORT, Acceptance, Policy
 from perfgate.records.report import (
     ERROR,
@@ -51,7 +52,7 @@ def judge(measurements: Measurements, policy: Policy, accepted: tuple[Acceptance
     comparisons that the evidence shows.
     """
     hardware = hardware_names(measurements.environment)
-    counted = sum(comparisons(policy, _cell(evidence), hardware) for evidence in _judged(measurements))
+    counted = _comparisons(measurements, policy, hardware)
     planned = measurements.plan.comparisons if measurements.plan is not None else 0
     total = max(1, counted, planned)
     rules = Rules(policy=policy, alpha=policy.false_alarm_rate / total, hardware=hardware)
@@ -59,7 +60,7 @@ def judge(measurements: Measurements, policy: Policy, accepted: tuple[Acceptance
         judge_workload(evidence, rules, measurements.changes, accepted) for evidence in measurements.workloads
     )
     end = _end(measurements, policy, models)
-    looks = looks_and_alphas(policy.looks, rules.alpha, pairs_per_round=policy.pairs_per_round)
+    looks = looks_and_alphas(policy.looks, rules.alpha, pairs_per_round=pairs_per_unit(policy))
     return Report(
         format=FORMAT,
         verdict=end.name,
@@ -93,13 +94,23 @@ def _judged(measurements: Measurements) -> tuple[WorkloadEvidence, ...]:
     return tuple(evidence for evidence in measurements.workloads if not evidence.informative)
 
 
+def _comparisons(measurements: Measurements, policy: Policy, hardware: tuple[str, ...]) -> int:
+    """The noisy comparisons that the evidence shows: only what both sides have can raise a false alarm."""
+    both = [evidence for evidence in _judged(measurements) if evidence.base.status == evidence.head.status == OK]
+    return sum(comparisons(policy, _cell(evidence), hardware) for evidence in both)
+
+
 def _cell(evidence: WorkloadEvidence) -> Cell:
-    sides = [side for pair in evidence.pairs for side in (pair.base, pair.head)]
-    blocks = [block for side in sides for block in side.blocks]
-    probes = (*evidence.base.probes, *evidence.head.probes)
-    spans = {name for block in blocks for name in block.spans_ns} | {name for probe in probes for name in probe.spans}
+    base = _span_names([pair.base for pair in evidence.pairs], evidence.base)
+    head = _span_names([pair.head for pair in evidence.pairs], evidence.head)
+    blocks = [block for pair in evidence.pairs for side in (pair.base, pair.head) for block in side.blocks]
     energy = any(block.energy_j is not None for block in blocks)
-    return Cell(workload=evidence.workload, spans=tuple(sorted(spans)), energy=energy)
+    return Cell(workload=evidence.workload, spans=tuple(sorted(base & head)), energy=energy)
+
+
+def _span_names(sides: list[SideSamples], facts: SideEvidence) -> set[str]:
+    timed = {name for side in sides for block in side.blocks for name in block.spans_ns}
+    return timed | {name for probe in facts.probes for name in probe.spans}
 
 
 def _end(measurements: Measurements, policy: Policy, models: tuple[ModelResult, ...]) -> _Verdict:
@@ -108,7 +119,8 @@ def _end(measurements: Measurements, policy: Policy, models: tuple[ModelResult, 
         return _not_judged(error)
     if not models:
         return _nothing_measured(measurements, policy)
-    rows = [row for model in models if not model.informative for row in model.metrics if row.gated]
+    # Rows of an informative look are not gated.
+    rows = [row for model in models for row in model.metrics if row.gated]
     enforced = {row.verdict for row in rows if row.enforced}
     reported = {row.verdict for row in rows if not row.enforced}
     verdict = worst(enforced | reported)
@@ -179,20 +191,12 @@ def _notes(
     if planned > counted > 0:
         notes.append(f"The false-alarm rate is shared by {planned} comparisons, {counted} of them in this report.")
     targets = {
-        target_of(evidence.workload, row)
+        target_of(evidence.workload, name)
         for evidence in measurements.workloads
-        for row in ("latency", "energy", "peak_memory", *_exact_names(evidence), *_span_names(evidence))
+        for name in (*METRICS, *(SPAN_PREFIX + span for span in _cell(evidence).spans))
     }
     notes += [f"Acceptance of {item.target} fits nothing here." for item in accepted if item.target not in targets]
     return tuple(notes)
-
-
-def _exact_names(evidence: WorkloadEvidence) -> set[str]:
-    return {name for side in (evidence.base, evidence.head) for probe in side.probes for name in probe.exact}
-
-
-def _span_names(evidence: WorkloadEvidence) -> set[str]:
-    return {f"span:{name}" for name in _cell(evidence).spans}
 
 
 def _software(measurements: Measurements) -> dict[str, str]:

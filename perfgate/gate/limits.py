@@ -54,6 +54,11 @@ class Rules:
         return limit_of(self.policy, model, metric_name, self.hardware)
 
 
+def pairs_per_unit(policy: Policy) -> int:
+    """How many pairs make one independent unit: those of a round, unless the policy declares them independent."""
+    return 1 if policy.independent_pairs else policy.pairs_per_round
+
+
 def hardware_names(environment: Environment) -> tuple[str, ...]:
     """Texts that a hardware override's key is looked for in: the hardware id first, then every stable fact."""
     return (environment.hardware_id, *environment.hardware.values())

@@ -7,7 +7,7 @@ import statistics
 from dataclasses import replace
 
 from perfgate.gate.exact import compare
-from perfgate.gate.limits import Limit, Rules, definition, kind_of, tolerance_of
+from perfgate.gate.limits import Limit, Rules, definition, kind_of, pairs_per_unit, tolerance_of
 from perfgate.records.evidence import WorkloadEvidence
 from perfgate.records.metrics import METRICS, NOISY, SHOWN, SPAN_PREFIX
 from perfgate.records.report import (
@@ -57,8 +57,8 @@ def noisy_row(name: str, evidence: WorkloadEvidence, rules: Rules, *, invalid: s
     x = log_ratios(evidence.pairs, name)
     row = _decided(name, evidence, rules, limit, x) if x else _undecided(name, evidence, limit, base, head)
     row = _with_ceiling(row, head, rules.alpha)
-    if not row.gated or evidence.informative:
-        return replace(row, verdict=SHOWN_VERDICT, gated=False, kind=definition(name).kind)
+    if not row.gated:
+        return replace(row, verdict=SHOWN_VERDICT, kind=definition(name).kind)
     return replace(row, verdict=INVALID, note=invalid) if invalid else row
 
 
@@ -92,8 +92,8 @@ def _decided(name: str, evidence: WorkloadEvidence, rules: Rules, limit: Limit, 
         alpha=rules.alpha,
         looks=policy.looks,
         final=True,
-        clusters=rounds(evidence.pairs),
-        pairs_per_round=policy.pairs_per_round,
+        clusters=None if policy.independent_pairs else rounds(evidence.pairs),
+        pairs_per_round=pairs_per_unit(policy),
     )
     verdict, note = _say(name, decision, evidence) if limit.relative is not None else (PASS, "")
     base, _ = side_values(evidence.pairs, name)

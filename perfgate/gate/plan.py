@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from perfgate.gate.limits import kind_of, limit_of, tolerance_of
+from perfgate.gate.limits import kind_of, limit_of, pairs_per_unit, tolerance_of
 from perfgate.records.metrics import METRICS, NOISY, SHOWN, SPAN_PREFIX
 from perfgate.records.policy import Plan, Policy
 from perfgate.records.workload import Workload
@@ -33,7 +33,7 @@ def make_plan(policy: Policy, cells: Iterable[Cell], *, seed: int, hardware: tup
     """
     count = max(1, sum(comparisons(policy, cell, hardware) for cell in cells))
     alpha = policy.false_alarm_rate / count
-    looks = looks_and_alphas(policy.looks, alpha, pairs_per_round=policy.pairs_per_round)
+    looks = looks_and_alphas(policy.looks, alpha, pairs_per_round=pairs_per_unit(policy))
     return Plan(
         comparisons=count,
         alpha=alpha,
@@ -42,6 +42,7 @@ def make_plan(policy: Policy, cells: Iterable[Cell], *, seed: int, hardware: tup
         block_ns=policy.block_ns,
         groups=policy.groups,
         seed=seed,
+        independent_pairs=policy.independent_pairs,
     )
 
 

@@ -51,6 +51,13 @@ def software_differences(evidence: WorkloadEvidence) -> tuple[str, ...]:
     return () if base is None or head is None else _differences(base.versions, head.versions)
 
 
+def items(evidence: WorkloadEvidence, side: str) -> set[int]:
+    """The numbers of items per step that probes and valid pairs of ``side`` (``base`` or ``head``) reported."""
+    facts: SideEvidence = getattr(evidence, side)
+    found = {probe.items for probe in facts.probes}
+    return found | {getattr(pair, side).items for pair in valid_pairs(evidence.pairs)}
+
+
 def relative_difference(base: Digest, head: Digest) -> float | None:
     """Largest |difference| over the compared values, as a share of base's largest magnitude.
 
@@ -217,6 +224,10 @@ def _measuring(evidence: WorkloadEvidence) -> list[str]:
     unsettled = [side for side in ("base", "head") if any(not getattr(pair, side).settled for pair in counted)]
     if unsettled:
         found.append(f"step time was still moving after warm-up on {' and '.join(unsettled)}")
+    for side in ("base", "head"):
+        counts = items(evidence, side)
+        if len(counts) > 1:
+            found.append(f"items a step vary on {side}: {', '.join(map(str, sorted(counts)))}")
     probes = (*evidence.base.probes, *evidence.head.probes)
     found += [f"not counted: {line}" for probe in probes for line in probe.not_counted]
     found += [note for probe in probes for note in probe.notes]

@@ -72,7 +72,10 @@ def headline(model: ModelResult) -> str:
     named = f"{model.model} ({model.workload.mode}, {where})"
     match row.verdict:
         case "regression" | "improvement" | "accepted":
-            text = f"{model.model} {_change(row, model.workload.mode)} ({_with_mode(row, model.workload, where)})"
+            change = _change(row, model.workload.mode)
+            # The verb tells the mode already.
+            told = change.startswith(tuple(f"{verb} " for verb in _VERB.values()))
+            text = f"{model.model} {change} ({where if told else f'{model.workload.mode}, {where}'})"
             return f"{text}, accepted" if row.verdict == ACCEPTED else text
         case "missing":
             whole = row.base is None and row.metric == "latency"
@@ -97,13 +100,12 @@ def why(verdict: str, models: tuple[ModelResult, ...]) -> str:
         return _sentences([*_largest(judged), *_resolution(judged)])
     if not hit:
         return ""
-    parts = (
-        [] if len(hit) == 1 else [f"{headline(hit[0])} is the largest" if verdict == REGRESSION else headline(hit[0])]
-    )
+    parts = [] if len(hit) == 1 else [f"first of them: {headline(hit[0])}"]
     row = leading(hit[0])
-    if row is not None and verdict in (INCONCLUSIVE, NO_BASELINE, ACCEPTED) and row.note:
-        parts.append(f"{_label(row)}: {row.note}")
-    parts += [reason for reason in hit[0].reasons if not any(reason in part for part in parts)]
+    note = row.note if row is not None and verdict in (INCONCLUSIVE, NO_BASELINE, ACCEPTED) else ""
+    if row is not None and note:
+        parts.append(f"{note} ({_label(row)})")
+    parts += [reason for reason in hit[0].reasons if not note or note not in reason]
     return _sentences(parts[:_LISTED])
 
 
@@ -166,11 +168,6 @@ def _where(key: WorkloadKey) -> str:
     if key.compile != "eager":
         parts.append(f"compile {key.compile}")
     return ", ".join(parts)
-
-
-def _with_mode(row: MetricResult, key: WorkloadKey, where: str) -> str:
-    told = row.metric == "latency" and row.ratio is not None and not row.note.startswith(DIFFERENT_WORK)
-    return where if told and key.mode in _VERB else f"{key.mode}, {where}"
 
 
 def _rows(models: list[ModelResult], keep: Callable[[MetricResult], bool]) -> list[tuple[ModelResult, MetricResult]]:

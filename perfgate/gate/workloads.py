@@ -15,7 +15,7 @@ from perfgate.gate.exact import exact_rows
 from perfgate.gate.limits import Rules, definition
 from perfgate.gate.noisy import noisy_rows
 from perfgate.gate.verdicts import worst
-from perfgate.records.evidence import Changes, SideEvidence, WorkloadEvidence
+from perfgate.records.evidence import Changes, WorkloadEvidence
 from perfgate.records.metrics import EXACT, NOISY
 from perfgate.records.policy import Acceptance
 from perfgate.records.protocol import Failed
@@ -29,7 +29,6 @@ from perfgate.records.report import (
     ModelResult,
     WorkloadKey,
 )
-from perfgate.stats.pairs import valid_pairs
 
 OK = "ok"
 ABSENT = "absent"
@@ -109,17 +108,10 @@ def _rows(evidence: WorkloadEvidence, rules: Rules, changes: Changes) -> tuple[M
 
 def different_work(evidence: WorkloadEvidence) -> str:
     """Items per step on both sides in words if each side has one number and they differ; else empty."""
-    base, head = items(evidence, "base"), items(evidence, "head")
+    base, head = reasons.items(evidence, "base"), reasons.items(evidence, "head")
     if len(base) == len(head) == 1 and base != head:
         return f"{base.pop()} items a step on base, {head.pop()} on head"
     return ""
-
-
-def items(evidence: WorkloadEvidence, side: str) -> set[int]:
-    """The numbers of items per step that probes and valid pairs of ``side`` (``base`` or ``head``) reported."""
-    facts: SideEvidence = getattr(evidence, side)
-    found = {probe.items for probe in facts.probes}
-    return found | {getattr(pair, side).items for pair in valid_pairs(evidence.pairs)}
 
 
 def _why_invalid(evidence: WorkloadEvidence, changes: Changes) -> str:

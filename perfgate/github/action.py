@@ -24,7 +24,13 @@ import uuid
 from pathlib import Path
 
 OLDEST = (3, 11)
-COMMANDS = ("measure", "publish", "run")
+_REVISIONS = ("base", "head", "config", "python")
+_OPTIONS = {
+    "measure": _REVISIONS,
+    "run": _REVISIONS,
+    "publish": ("measure-result", "comment-mode", "config"),
+}
+COMMANDS = tuple(sorted(_OPTIONS))
 COMPLETE = "perfgate-complete"
 _NAMES = ("python3", "python", "python3.14", "python3.13", "python3.12", "python3.11")
 # What the built package is made of; anything else in the action's folder may change without a new environment.
@@ -59,13 +65,13 @@ def command_line(environ: dict[str, str]) -> list[str]:
         msg = f"input command: {command!r} is none of {', '.join(COMMANDS)}"
         raise LauncherError(msg)
     out = environ.get("INPUT_OUT") or "perfgate-out"
-    options = [("out", out)]
+    options = {"out": out}
     if command == "publish":
-        options.append(("measurements", environ.get("INPUT_MEASUREMENTS") or str(Path(out) / "measurements.json")))
-    else:
-        options += [(name, environ.get("INPUT_" + name.upper(), "")) for name in ("base", "head", "config", "python")]
+        options["measurements"] = environ.get("INPUT_MEASUREMENTS") or str(Path(out) / "measurements.json")
+    names = _OPTIONS[command]
+    options.update({name: environ.get("INPUT_" + name.upper().replace("-", "_"), "") for name in names})
     # As one word, so that a value that begins with a dash stays a value.
-    return [command, *(f"--{name}={value}" for name, value in options if value)]
+    return [command, *(f"--{name}={value}" for name, value in options.items() if value)]
 
 
 def core_python(environ: dict[str, str], action: Path) -> Path:

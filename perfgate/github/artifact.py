@@ -88,10 +88,11 @@ def _read_regular(path: Path) -> bytes:
     except OSError as error:
         msg = f"{path}: cannot be read as a regular file ({error.strerror}); {_AGAIN}"
         raise MeasuringError(msg) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        msg = f"{path}: not a regular file; {_AGAIN}"
+        raise MeasuringError(msg)
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            msg = f"{path}: not a regular file; {_AGAIN}"
-            raise MeasuringError(msg)
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         msg = f"{path}: larger than {MAX_BYTES // 2**20} MiB; measure fewer workloads in one run"

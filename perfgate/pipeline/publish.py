@@ -65,10 +65,10 @@ def publish_measurements(request: PublishRequest, environ: Mapping[str, str]) ->
             measurements = load_measurements(request.measurements)
             base = trusted.base_sha(gateway, event)
             cross_check(measurements, event, base=base)
+            # Which run and branch this is comes from GitHub, whatever the artifact says of itself.
+            measurements = replace(measurements, run=replace(measurements.run, ci=event.ci))
         except MeasuringError as error:
-            unjudged = Unjudged(
-                conclusion="failure", title="not judged", message=str(error), exit_code=error.exit_code
-            )
+            unjudged = Unjudged(conclusion="failure", title="not judged", message=str(error), exit_code=error.exit_code)
             return _unjudged(unjudged, event, gateway, check, request, environ)
         policy, config = _trusted_policy(gateway, measurements, base, request.config_file)
         measurements = _trusted_plan(measurements, policy)
@@ -118,6 +118,7 @@ def _trusted_policy(
 
 def _trusted_plan(measurements: Measurements, policy: Policy) -> Measurements:
     """The artifact with the plan that ``policy`` gives for its workloads: alpha is not the artifact's to choose."""
+    measurements = replace(measurements, policy=policy)
     if measurements.plan is None:
         return measurements
     compared = [w for w in measurements.workloads if w.base.status == w.head.status == "ok" and not w.informative]
@@ -127,7 +128,7 @@ def _trusted_plan(measurements: Measurements, policy: Policy) -> Measurements:
         seed=measurements.plan.seed,
         hardware=hardware_names(measurements.environment),
     )
-    return replace(measurements, plan=plan, policy=policy)
+    return replace(measurements, plan=plan)
 
 
 def _cell(evidence: WorkloadEvidence) -> Cell:

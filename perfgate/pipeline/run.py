@@ -96,7 +96,8 @@ def _default_store(root: Path) -> str:
         path.parent.mkdir(exist_ok=True)
         (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
     except OSError as error:
-        msg = f"{path}: cannot be written ({error.strerror}); name another database with --store or `store` in perfgate.toml"
+        remedy = "name another database with --store or `store` in perfgate.toml"
+        msg = f"{path}: cannot be written ({error.strerror}); {remedy}"
         raise StoreError(msg) from None
     return str(path)
 

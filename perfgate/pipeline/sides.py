@@ -13,7 +13,7 @@ from perfgate.gate.plan import Cell, make_plan, tolerances
 from perfgate.pipeline.draft import Draft
 from perfgate.pipeline.request import MeasureRequest, Ports
 from perfgate.pipeline.sources import Sources
-from perfgate.records.evidence import Changes, SideEvidence, Skipped, WorkloadEvidence
+from perfgate.records.evidence import Changes, SideEvidence, WorkloadEvidence
 from perfgate.records.policy import Plan
 from perfgate.records.protocol import Failed
 from perfgate.records.workload import ModelSpec, SideConfig
@@ -117,9 +117,7 @@ def _first_look(
     work = [
         replace(
             item,
-            tolerances=tolerances(
-                draft.policy, cell.workload, spans=cell.spans, energy=cell.energy, hardware=hardware
-            ),
+            tolerances=tolerances(draft.policy, cell.workload, spans=cell.spans, energy=cell.energy, hardware=hardware),
         )
         for item, cell in zip(work, cells, strict=True)
     ]

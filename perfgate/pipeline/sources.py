@@ -69,9 +69,7 @@ def read_sources(request: MeasureRequest) -> Sources:
     if base is None and head is None:
         raise ConfigError((_no_configuration(git, revisions.head, request.config_file),))
     changed = () if same else changed_files(git, revisions.base.sha, revisions.head.sha)
-    notes = ()
-    if request.base is None:
-        notes = ("There is nothing to compare with: the commit was measured against itself and recorded.",)
+    recorded = "There is nothing to compare with: the commit was measured against itself and recorded."
     return Sources(
         git=git,
         revisions=revisions,
@@ -80,14 +78,14 @@ def read_sources(request: MeasureRequest) -> Sources:
         policy=_policy(base, head, request),
         changed=changed,
         banners=banners.differences(base, head),
-        notes=notes,
+        notes=(recorded,) if request.base is None else (),
     )
 
 
-def _load(git: Git, revision: Revision, request: MeasureRequest, side: str) -> Config | None:
+def _load(git: Git, revision: Revision, request: MeasureRequest, where: str) -> Config | None:
     names = FILES if request.config_file == CONFIG_FILE else (request.config_file,)
     files = read_tree(lambda path: git.show_file(revision.sha, path), names)
-    config = load(files, where=side, sha=revision.sha)
+    config = load(files, where=where, sha=revision.sha)
     if config is None:
         return None
     side = config.side
@@ -117,7 +115,7 @@ def _policy(base: Config | None, head: Config | None, request: MeasureRequest) -
 
 
 def _no_configuration(git: Git, head: Revision, config_file: str) -> ConfigProblem:
-    hint = "write one with [models.NAME] entry = \"package.module:callable\" and commit it, see the README"
+    hint = 'write one with [models.NAME] entry = "package.module:callable" and commit it, see the README'
     if (git.root / config_file).is_file():
         hint = f"{config_file} is in the working tree: commit it, since the gate reads committed files"
     reason = f"no perfgate configuration at {head.sha[:7]}, neither {CONFIG_FILE} nor [tool.perfgate] in pyproject.toml"

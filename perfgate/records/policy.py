@@ -85,6 +85,11 @@ class Plan:
     seed: int
     independent_pairs: bool = False
 
+    @property
+    def pairs_per_unit(self) -> int:
+        """Pairs that make one independent unit of evidence."""
+        return 1 if self.independent_pairs else self.pairs_per_round
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:

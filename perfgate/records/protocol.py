@@ -43,7 +43,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Software:
-    """What runs a side: versions by name (``python``, ``torch``, ``torchvision``, ``numpy``, ``cuda``, ``cudnn``, ...)."""
+    """What runs a side: versions by name (``python``, ``torch``, ``torchvision``, ``numpy``, ``cuda``, ...)."""
 
     versions: dict[str, str] = field(default_factory=dict)
     threads: int = 1
@@ -71,6 +71,8 @@ class Fork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forked:
+    """The new child's process id."""
+
     pid: int
 
 

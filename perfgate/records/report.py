@@ -20,7 +20,7 @@ NO_BASELINE = "no-baseline"
 ACCEPTED = "accepted"
 NEW = "new"
 IMPROVEMENT = "improvement"
-PASS = "pass"
+PASS = "pass"  # noqa: S105 - a verdict
 SHOWN = "shown"
 
 # Verdicts that only a whole run has.

@@ -28,7 +28,10 @@ _SMALLEST_STEP = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One pair: values in the metric's unit, ``change`` = head / base - 1 or None, ``void`` as in the evidence."""
+    """One pair: values in the metric's unit, ``change`` = head / base - 1 or None, ``void`` as in the evidence.
+
+    ``later``: measured for another metric's sake, after this one was decided.
+    """
 
     index: int
     round: int
@@ -37,12 +40,18 @@ class Point:
     head: float | None
     change: float | None
     void: str
+    later: bool = False
 
 
-def points(pairs: Sequence[Pair], metric: str) -> tuple[Point, ...]:
-    """What each pair says about ``metric``, those that do not count included."""
+def points(pairs: Sequence[Pair], metric: str, decided_after: int | None = None) -> tuple[Point, ...]:
+    """What each pair says about ``metric``, those that do not count included.
+
+    ``decided_after``: how many pairs that count the verdict rests on; None: all.
+    """
     found = []
+    counted = 0
     for pair in pairs:
+        counted += not pair.void
         base, head = side_value(pair.base, metric), side_value(pair.head, metric)
         change = head / base - 1 if base and head is not None else None
         found.append(
@@ -54,6 +63,7 @@ def points(pairs: Sequence[Pair], metric: str) -> tuple[Point, ...]:
                 head=head,
                 change=change,
                 void=pair.void,
+                later=not pair.void and decided_after is not None and counted > decided_after,
             )
         )
     return tuple(found)
@@ -62,15 +72,19 @@ def points(pairs: Sequence[Pair], metric: str) -> tuple[Point, ...]:
 def strip(shown: Sequence[Point], result: MetricResult) -> Markup:
     """A strip plot: dots for pairs, a band for the 95 % interval, lines for "equal", the estimate and the limit.
 
-    Empty if no pair has a finite change.
+    Empty if no pair has a finite change. Pairs that do not count are hollow, and only drawn where they fall in
+    the range of the others.
     """
     drawn = [(point, point.change) for point in shown if point.change is not None and math.isfinite(point.change)]
     if not drawn:
         return Markup("")
     threshold = _threshold(result)
     bounds = [bound - 1 for bound in (result.ci_low, result.ci_high, result.ratio) if bound is not None]
-    values = [0.0, *(change for _, change in drawn), *bounds, *([] if threshold is None else [threshold])]
+    # A pair that does not count may lie anywhere: it must not squeeze those that do.
+    counted = [change for point, change in drawn if not point.void]
+    values = [0.0, *counted, *bounds, *([] if threshold is None else [threshold])]
     scale = _Scale(low=min(values), high=max(values))
+    drawn = [(point, change) for point, change in drawn if scale.low <= change <= scale.high]
     parts = [_band(result, scale), _axis(scale), _line(scale.x(0.0), "equal", "equal", _TOP - 8)]
     if threshold is not None and scale.apart(threshold, 0.0):
         parts.append(_line(scale.x(threshold), "limit", f"limit {units.share(abs(threshold))}", _TOP - 8))
@@ -158,12 +172,12 @@ def _dot(point: Point, change: float, scale: _Scale) -> Markup:
     lane = (point.index * 2) % _LANES
     y = _TOP + 8 + (_BOTTOM - _TOP - 16) * lane / (_LANES - 1)
     return Markup('<circle class="{}" cx="{}" cy="{}" r="4"><title>pair {}: {}{}</title></circle>').format(
-        "void" if point.void else "pair",
+        "void" if point.void else "later" if point.later else "pair",
         _number(scale.x(change)),
         _number(y),
         point.index + 1,
         units.percent(change, sign=True),
-        ", does not count" if point.void else "",
+        ", does not count" if point.void else ", after the decision" if point.later else "",
     )
 
 

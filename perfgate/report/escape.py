@@ -7,6 +7,7 @@ need a zero-width space inside; a reference alone would be undone before it look
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from urllib.parse import quote, urlsplit
@@ -34,6 +35,8 @@ _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _NUMBERED_REFERENCE = re.compile(r"\b(GH|GHSA|CVE)-", re.IGNORECASE)
 _LINK_COLON = re.compile(r":(?=//|[\w+\-]+:)|(?<=mailto):|(?<=xmpp):", re.IGNORECASE)
 _WWW = re.compile(r"\bwww\.", re.IGNORECASE)
+# Name or address and port; no user name in front, which only serves to disguise the host.
+_HOST = re.compile(r"[\w.-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?", re.ASCII)
 # What would begin a list, a heading or a rule if the text came first on its line.
 _LINE_START = re.compile(r"^([-+=])(?=[\s=+-]|$)|^(\d{1,9})([.)])(?=\s|$)")
 
@@ -56,8 +59,12 @@ def indented(text: str, limit: int = TEXT_LIMIT) -> str:
     return "\u00a0" * min(width, 40) + clean(text, limit)
 
 
+@functools.lru_cache(maxsize=8_192)
 def md(text: str, limit: int = TEXT_LIMIT) -> str:
-    """``text`` as inline Markdown that GitHub shows letter for letter, in a paragraph, a cell, a list or a summary."""
+    """``text`` as inline Markdown that GitHub shows letter for letter, in a paragraph, a cell, a list or a summary.
+
+    Cached: the same names and units stand in row after row.
+    """
     line = clean(text, limit)
     first = _LINE_START.match(line)
     escaped = line.translate(_REFERENCES)
@@ -84,11 +91,10 @@ def url(address: str) -> str:
     """``address`` if it is an absolute http(s) address, safe inside ``](...)`` and ``href``; else an empty string."""
     try:
         parts = urlsplit(address)
-    except ValueError:
+        quoted = quote(address, safe="/:?#@!$&,;=%+~-._[]")
+    except ValueError:  # a broken IPv6 host, or a lone surrogate
         return ""
-    if parts.scheme not in {"http", "https"} or not parts.netloc:
-        return ""
-    return quote(address, safe="/:?#@!$&,;=%+~-._")
+    return quoted if parts.scheme in {"http", "https"} and _HOST.fullmatch(parts.netloc) else ""
 
 
 def _is_hidden(char: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from perfgate import units
 from perfgate.records import metrics
@@ -31,7 +32,7 @@ WORDS = {
     verdicts.MISSING: "missing",
     verdicts.INVALID: "not valid",
     verdicts.INCONCLUSIVE: "undecided",
-    verdicts.NO_BASELINE: "nothing to compare with",
+    verdicts.NO_BASELINE: "no baseline",
     verdicts.ACCEPTED: "accepted",
     verdicts.NEW: "new",
     verdicts.IMPROVEMENT: "better",
@@ -44,6 +45,7 @@ WORDS = {
 BAD = (verdicts.REGRESSION, verdicts.MISSING)
 QUIET = (verdicts.PASS, verdicts.SHOWN)
 _EMPHASISED = (*BAD, verdicts.ACCEPTED, verdicts.IMPROVEMENT)
+_COMMAND_WORD = re.compile(r"[^\s`<>|\\\x00-\x1f]+")
 NOTHING = "–"
 
 
@@ -80,7 +82,7 @@ def metric_label(name: str) -> str:
 def worsening(result: MetricResult) -> float:
     """Relative change in the bad direction (0.08: 8 % worse, negative: better); infinite where no ratio exists."""
     if result.ratio is None:
-        return 0.0 if result.base == result.head else math.inf
+        return 0.0 if result.base == result.head and result.base is not None else math.inf
     known = definition(result.metric)
     change = result.ratio - 1
     return -change if known and known.larger_is_better else change
@@ -103,11 +105,11 @@ def change(result: MetricResult) -> str:
 
 
 def interval(result: MetricResult) -> str:
-    """The 95 % interval of the change, ``(7.1 to 8.7)`` in percent; ``exact`` for exact metrics; else empty."""
+    """The 95 % interval of the change, ``(7.1 to 8.7)`` in percent; ``(exact)`` for exact metrics; else empty."""
     if result.base is None or result.head is None:
         return ""
     if result.kind == metrics.EXACT:
-        return "exact"
+        return "(exact)"
     if result.ci_low is None or result.ci_high is None:
         return ""
     low, high = (units.percent(bound - 1).removesuffix(" %") for bound in (result.ci_low, result.ci_high))
@@ -178,7 +180,9 @@ def accept_example(report: Report) -> str:
     ]
     if not red or report.exit_code == 0:
         return ""
-    worst, target = max(red)
+    worst, target = max(red, key=lambda item: item[0])
+    if not _COMMAND_WORD.fullmatch(target):
+        return ""  # nobody could type it, and nothing could read it
     # Rounded first: 0.08 * 100 is 8.000000000000002 in binary and must not become 9.
     bound = math.ceil(round(100 * worst, 6)) + 1
     return f"/perfgate accept {target} up to {bound}% because REASON"

@@ -8,8 +8,21 @@ from dataclasses import replace
 
 from perfgate.report.view import Part, View
 
-# First to go: what the full report shows as well. Last to go: the worst rows of the first table.
-CUT_ORDER = ("everything", "skipped", "notes", "facts", "findings", "banners", "rows")
+# First to go: what the full report shows as well. Last to go: the worst rows of the first table. The number is
+# what a step leaves of a part, so that a thousand rows do not push out the few lines on how they were measured.
+CUT_STEPS = (
+    ("everything", 0),
+    ("skipped", 10),
+    ("notes", 5),
+    ("findings", 30),
+    ("rows", 100),
+    ("skipped", 0),
+    ("notes", 0),
+    ("facts", 0),
+    ("findings", 0),
+    ("banners", 0),
+    ("rows", 0),
+)
 
 # No line of any part takes fewer bytes in Markdown; more items than this can never fit and need not be rendered.
 _SHORTEST_LINE = 12
@@ -22,36 +35,36 @@ def size(text: str) -> int:
 
 def fit(view: View, render: Callable[[View], str], limit: int) -> str | None:
     """``render``'s text of as much of ``view`` as takes ``limit`` bytes; None if even nothing of its lists does."""
-    for name in CUT_ORDER:
+    for name, _ in CUT_STEPS:
         part = _part(view, name)
         view = _with(view, name, part.cut(limit // _SHORTEST_LINE))
     text = render(view)
-    for name in CUT_ORDER:
+    for name, least in CUT_STEPS:
         if size(text) <= limit:
             return text
-        view, text = _cut_part(view, name, text, render, limit)
+        view, text = _cut_part(view, name, least, text, render, limit)
     return text if size(text) <= limit else None
 
 
-def _cut_part(view: View, name: str, text: str, render: Callable[[View], str], limit: int) -> tuple[View, str]:
-    """Keep as many items of one part as fit: estimated from the mean length, then corrected downwards."""
+def _cut_part(
+    view: View, name: str, least: int, text: str, render: Callable[[View], str], limit: int
+) -> tuple[View, str]:
+    """Keep as many items of one part as fit, at least ``least``: estimated from the mean length, then corrected."""
     part = _part(view, name)
     count = len(part.items)
-    if not count:
+    if count <= least:
         return view, text
-    without = _with(view, name, part.cut(0))
-    without_text = render(without)
-    room = limit - size(without_text)
-    if room <= 0:
-        return without, without_text
-    keep = min(count - 1, math.floor(count * room / max(1, size(text) - size(without_text))))
-    while keep > 0:
+    fewest = _with(view, name, part.cut(least))
+    fewest_text = render(fewest)
+    mean = max(1, size(text) - size(fewest_text)) / (count - least)
+    keep = min(count - 1, least + math.floor((limit - size(fewest_text)) / mean))
+    while keep > least:
         candidate = _with(view, name, part.cut(keep))
         candidate_text = render(candidate)
         if size(candidate_text) <= limit:
             return candidate, candidate_text
-        keep -= max(1, keep // 16)
-    return without, without_text
+        keep -= max(1, (keep - least) // 16)
+    return fewest, fewest_text
 
 
 def _part(view: View, name: str) -> Part[object]:

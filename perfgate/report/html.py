@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -13,11 +13,13 @@ from perfgate.records.evidence import Measurements, WorkloadEvidence
 from perfgate.records.report import MetricResult, ModelResult, Report
 from perfgate.report import chart, filters, templates
 from perfgate.report.rows import Row, report_rows
-from perfgate.report.view import NO_LINKS, Fact, Links, build, facts, verdict_counts
+from perfgate.report.view import NO_LINKS, Fact, Links, build, verdict_counts
 
 # The page has no size limit, but a reader has: more rows than this stand only in the sections below.
 _FIRST_TABLE_ROWS = 500
 _QUIET_ROWS = 50
+# The pairs of more workloads than this would make tens of megabytes; those with news keep theirs all the same.
+_SECTIONS_WITH_PAIRS = 150
 
 _ENDS = {
     "decided": "every gated metric was decided",
@@ -41,7 +43,7 @@ class PairLine:
     base: str
     head: str
     change: str
-    void: str
+    counts: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One workload. ``trace`` is the traceback of a side that failed."""
+    """One workload. ``failures``: what each failed side said, with its traceback."""
 
     position: int
     title: str
@@ -65,10 +67,11 @@ class Section:
     quiet: bool
     rows: tuple[Row, ...]
     reasons: tuple[str, ...]
-    distributions: tuple[Distribution, ...]
-    end: str
-    notes: tuple[str, ...]
-    failures: tuple[Fact, ...]
+    distributions: tuple[Distribution, ...] = ()
+    end: str = ""
+    notes: tuple[str, ...] = ()
+    failures: tuple[Fact, ...] = ()
+    pairs_left_out: bool = False
 
 
 def page(report: Report, measurements: Measurements, *, links: Links = NO_LINKS) -> str:
@@ -80,7 +83,6 @@ def page(report: Report, measurements: Measurements, *, links: Links = NO_LINKS)
         "links": links,
         "main_rows": view.rows.cut(_FIRST_TABLE_ROWS),
         "sections": sections(report, measurements),
-        "facts": facts(report),
         "counts": verdict_counts(report),
     }
     return templates.render("report.html.j2", context, html=True)
@@ -90,21 +92,19 @@ def sections(report: Report, measurements: Measurements) -> tuple[Section, ...]:
     """One section a workload, the worst first."""
     evidence = {(entry.workload.key, entry.informative): entry for entry in measurements.workloads}
     varying = filters.varying_parts(report)
-    built = [
-        (model, _section(model, rows, position, evidence.get((model.key, model.informative)), varying))
-        for position, (model, rows) in enumerate(zip(report.models, report_rows(report), strict=True))
-    ]
-    ordered = sorted(built, key=lambda item: (item[0].informative, filters.severity(item[0].verdict)))
-    return tuple(section for _, section in ordered)
+    numbered = enumerate(zip(report.models, report_rows(report), strict=True))
+    ordered = sorted(numbered, key=lambda item: (item[1][0].informative, filters.severity(item[1][0].verdict)))
+    found = []
+    for place, (position, (model, rows)) in enumerate(ordered):
+        section = _section(model, rows, position, varying)
+        known = evidence.get((model.key, model.informative))
+        if known:
+            section = _with_evidence(section, model, known, pairs=place < _SECTIONS_WITH_PAIRS or not section.quiet)
+        found.append(section)
+    return tuple(found)
 
 
-def _section(
-    model: ModelResult,
-    rows: tuple[Row, ...],
-    position: int,
-    evidence: WorkloadEvidence | None,
-    varying: frozenset[str],
-) -> Section:
+def _section(model: ModelResult, rows: tuple[Row, ...], position: int, varying: frozenset[str]) -> Section:
     return Section(
         position=position,
         title=f"{model.model} · {filters.workload_label(model, varying)}",
@@ -113,10 +113,17 @@ def _section(
         quiet=model.verdict in filters.QUIET or model.informative,
         rows=rows,
         reasons=model.reasons,
-        distributions=tuple(_distributions(model, evidence)) if evidence else (),
-        end=_ENDS.get(evidence.end, evidence.end) if evidence else "",
-        notes=evidence.notes if evidence else (),
-        failures=tuple(_failures(evidence)) if evidence else (),
+    )
+
+
+def _with_evidence(section: Section, model: ModelResult, evidence: WorkloadEvidence, *, pairs: bool) -> Section:
+    return replace(
+        section,
+        distributions=tuple(_distributions(model, evidence)) if pairs else (),
+        pairs_left_out=bool(evidence.pairs) and not pairs,
+        end=_ENDS.get(evidence.end, evidence.end),
+        notes=evidence.notes,
+        failures=tuple(_failures(evidence)),
     )
 
 
@@ -124,7 +131,7 @@ def _distributions(model: ModelResult, evidence: WorkloadEvidence) -> Iterable[D
     for result in model.metrics:
         if result.kind != metrics.NOISY or not result.pairs:
             continue
-        shown = chart.points(evidence.pairs, result.metric)
+        shown = chart.points(evidence.pairs, result.metric, result.pairs)
         drawing = chart.strip(shown, result)
         if drawing:
             yield Distribution(
@@ -137,7 +144,10 @@ def _distributions(model: ModelResult, evidence: WorkloadEvidence) -> Iterable[D
 
 def _caption(result: MetricResult, shown: tuple[chart.Point, ...]) -> str:
     void = sum(1 for point in shown if point.void)
+    later = sum(1 for point in shown if point.later)
     parts = [f"{filters.change(result)} {filters.interval(result)}".strip(), f"{result.pairs} pairs"]
+    if later:
+        parts.append(f"{later} more after the decision")
     if void:
         parts.append(f"{void} more did not count")
     if result.limit is not None:
@@ -155,12 +165,12 @@ def _line(point: chart.Point, unit: str) -> PairLine:
         base=units.quantity(point.base, unit),
         head=units.quantity(point.head, unit),
         change=units.percent(point.change, sign=True),
-        void=point.void,
+        counts=f"no: {point.void}" if point.void else "after the decision" if point.later else "yes",
     )
 
 
 def _failures(evidence: WorkloadEvidence) -> Iterable[Fact]:
     for name, side in (("base", evidence.base), ("head", evidence.head)):
         if side.failure:
-            label = f"{name} failed ({side.failure.kind} in {side.failure.phase}): {side.failure.message}"
+            label = f"{name} failed in phase {side.failure.phase}: {side.failure.message}"
             yield Fact(label=label, text=side.failure.trace)

@@ -10,6 +10,10 @@ from perfgate.records import report as verdicts
 from perfgate.records.report import MetricResult, ModelResult, Report
 from perfgate.report import filters
 
+# Verdicts that say by themselves why there is no change.
+_SELF_EVIDENT = (verdicts.NEW, verdicts.NO_BASELINE)
+
+LONGEST_UNBROKEN = 32
 NO_BREAK = "\u00a0"
 
 _KIND_ORDER = {metrics.NOISY: 0, metrics.EXACT: 1, metrics.SHOWN: 2}
@@ -72,29 +76,36 @@ def is_news(row: Row) -> bool:
 
 def _unbroken(text: str) -> str:
     """Number and unit stay on one line of a narrow cell; an added parenthesis or second limit may wrap."""
+    if len(text) > LONGEST_UNBROKEN:
+        return text
     return text.replace(" ", NO_BREAK).replace(f"{NO_BREAK}(", " (").replace(f",{NO_BREAK}", ", ")
 
 
 def _metric_row(model: ModelResult, label: str, result: MetricResult, position: int) -> Row:
     known = filters.definition(result.metric)
     # A shown exact metric (parameters, operator calls) that moved is news although no limit watches it.
-    moved = result.kind == metrics.EXACT and result.ratio is not None and result.ratio != 1
+    moved = result.kind == metrics.EXACT and None not in {result.base, result.head} and result.base != result.head
     quiet = result.verdict == verdicts.PASS or (result.verdict == verdicts.SHOWN and not moved)
     worse = filters.worsening(result)
+    change = _unbroken(filters.change(result))
+    untold = bool(change == units.NOT_AVAILABLE and result.note) and result.verdict not in _SELF_EVIDENT
+    if untold and not quiet:
+        # "n/a" beside a red cross would leave the reader guessing: what happened stands in its place.
+        change = result.note
     return Row(
         model=model.model,
-        workload=label,
+        workload=_unbroken(label),
         metric=filters.metric_label(result.metric),
         base=_unbroken(units.quantity(result.base, result.unit)),
         head=_unbroken(units.quantity(result.head, result.unit)),
-        change=_unbroken(filters.change(result)),
+        change=change,
         interval=_unbroken(filters.interval(result)),
         limit=_unbroken(filters.limit(result)),
         verdict=result.verdict,
         icon=filters.icon(result.verdict),
         word=filters.word(result.verdict),
         note=result.note,
-        bold=filters.emphasised(result.verdict),
+        bold=filters.emphasised(result.verdict) and not untold,
         quiet=quiet,
         gated=result.gated or result.ceiling is not None or bool(known and known.default_limit is not None),
         informative=model.informative,
@@ -112,7 +123,7 @@ def _workload_row(model: ModelResult, label: str, position: int) -> Row:
     """The row of a workload that has no numbers: its head raises, it vanished, it could not be measured."""
     return Row(
         model=model.model,
-        workload=label,
+        workload=_unbroken(label),
         metric="whole workload",
         base=filters.NOTHING,
         head=filters.NOTHING,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+import re
 from collections.abc import Callable
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -23,6 +24,7 @@ from perfgate.report import escape, filters
 
 # Filters of Jinja2 that make raw output, which a template of the user's must not have.
 _RAW_FILTERS = ("safe", "tojson", "xmlattr", "urlize")
+_PERCENT = re.compile(r"(?<=\d) %")
 _USER_TEMPLATE = "comment template"
 
 
@@ -71,7 +73,8 @@ def _source(name: str) -> str | None:
 
 
 def _finalize_html(value: Any) -> Any:
-    return value if isinstance(value, Markup) else escape.clean(_plain(value), escape.TEXT_LIMIT)
+    # Number and percent sign stay on one line; Markdown is left as it is, since people copy from it.
+    return value if isinstance(value, Markup) else _PERCENT.sub("\u00a0%", escape.clean(_plain(value)))
 
 
 def _plain(value: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from perfgate import units
 from perfgate.records import metrics
 from perfgate.records import report as verdicts
-from perfgate.records.report import Report
+from perfgate.records.report import ModelResult, Report
 from perfgate.report import filters
 from perfgate.report.rows import Row, is_news, report_rows
 
@@ -123,11 +123,13 @@ def build(report: Report, links: Links = NO_LINKS, *, quiet_rows: int = QUIET_RO
         quiet_left=max(0, len(quiet) - quiet_rows),
         duration=units.wall_clock(report.run.duration_s),
         rows=_part(listed),
-        everything=_part([row for rows in by_workload for row in rows]),
+        # A second table with the very same rows would tell nothing.
+        everything=_part([row for rows in by_workload for row in rows] if len(flat) > len(listed) else []),
         findings=_part(_findings(report)),
         skipped=_part([Fact(label=item.model, text=item.reason) for item in report.skipped]),
         notes=_part(report.notes),
-        facts=_part(facts(report)),
+        # Where nothing was touched, nothing was measured, and nothing is to be said about how.
+        facts=_part(facts(report) if report.verdict != verdicts.UNCHANGED else ()),
         banners=_part(_banners(report)),
         links=links,
     )
@@ -185,11 +187,21 @@ def _findings(report: Report) -> list[Finding]:
         where = f"{model.model} · {filters.workload_label(model, varying)}"
         sign = "" if model.informative else filters.icon(model.verdict)
         found.extend(Finding(icon=sign, where=where, text=reason) for reason in model.reasons)
-        for result in model.metrics:
-            if result.note and result.verdict not in filters.QUIET:
-                text = f"{filters.metric_label(result.metric)}: {result.note}"
-                found.append(Finding(icon=filters.icon(result.verdict), where=where, text=text))
+        found.extend(_noted(model, where))
     return found
+
+
+def _noted(model: ModelResult, where: str) -> list[Finding]:
+    """The notes of the metrics that are not quiet; metrics with the same note share a line."""
+    shared: dict[tuple[str, str], list[str]] = {}
+    for result in model.metrics:
+        told = any(result.note in reason for reason in model.reasons)
+        if result.note and not told and result.verdict not in filters.QUIET:
+            shared.setdefault((result.verdict, result.note), []).append(filters.metric_label(result.metric))
+    return [
+        Finding(icon=filters.icon(verdict), where=where, text=f"{', '.join(labels)}: {note}")
+        for (verdict, note), labels in shared.items()
+    ]
 
 
 def _banners(report: Report) -> list[Banner]:

@@ -77,8 +77,6 @@ def _between(pairs: tuple[Pair, ...], alpha: float) -> LessStable | None:
     if not len(base) or not len(head) or min(base.min(), head.min()) <= 0:
         return None
     base, head = np.log(base), np.log(head)
-    # Centred first: a constant factor between the sides must not move the ranks.
-    base, head = base - np.median(base), head - np.median(head)
     base_sd, head_sd = float(base.std(ddof=1)), float(head.std(ddof=1))
     if head_sd < WORTH_SAYING * base_sd or head_sd == 0:
         return None

@@ -130,6 +130,7 @@ def _unused(folder: Path, cards: dict[str, Card], records: list[BaselineRecord])
         where = folder / ENVIRONMENTS / f"{file_name(hardware_id)}.json"
         if not used:
             problems.append(f"{where}: no record was made on this machine; delete the file")
+            continue
         problems += [f"{where}: software.{name}: no record uses it; delete it" for name in set(card.software) - used]
     return sorted(problems)
 

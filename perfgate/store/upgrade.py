@@ -20,11 +20,13 @@ from perfgate.store.schema import VERSION_TABLE, Upgrade
 
 HEAD = "0001"
 
+_HEADER_BYTES = 100
 _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def prepare(database: Database) -> None:
     """Create or upgrade the tables. Raises StoreError for what is not ours, newer, damaged or unwritable."""
+    _refuse_stub(database)
     with database.transaction() as session:
         current = _revision(database, session) == HEAD
     if not current:
@@ -39,6 +41,15 @@ def prepare(database: Database) -> None:
                 if database.is_sqlite or _revision(database, session) != HEAD:
                     raise
     database.use_write_ahead_log()
+
+
+def _refuse_stub(database: Database) -> None:
+    """SQLite takes a file of one byte for an empty one and would overwrite it; an empty file is fine."""
+    path = Path(database.name)
+    size = path.stat().st_size if database.is_sqlite and path.is_file() else 0
+    if 0 < size < _HEADER_BYTES:
+        detail = f"{size} bytes are too few"
+        raise database.damaged(detail)
 
 
 def _revision(database: Database, session: Session) -> str | None:

@@ -26,7 +26,9 @@ def main(argv: list[str] | None = None) -> NoReturn:
     try:
         channel = Channel.inherited(arguments.socket)
     except OSError as error:
-        sys.exit(f"perfgate-worker: descriptor {arguments.socket} is no socket ({error.strerror}); perfgate starts this")
+        sys.exit(
+            f"perfgate-worker: descriptor {arguments.socket} is no socket ({error.strerror}); perfgate starts this"
+        )
     # A crash inside native code then leaves its stack in the log.
     faulthandler.enable()
     opened = OpenedFiles()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perfgate.records.protocol import ChildRequest, Failed, Finish, Open, Prepare, Time
 from perfgate.wire import WireError
-from perfgate.worker.failures import WorkerFailure, describe
+from perfgate.worker.failures import WorkerError, describe
 from perfgate.worker.preparing import Side, prepare
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Child:
         """The reply to one request; whatever goes wrong is a ``Failed``."""
         try:
             return self._answer(request)
-        except WorkerFailure as failure:
+        except WorkerError as failure:
             return failure.failed
         except BaseException as error:
             # perfgate's own fault, or a signal's: still exactly one reply.

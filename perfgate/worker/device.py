@@ -34,15 +34,17 @@ class Device(ABC):
     def peak_bytes(self) -> int | None:
         """The memory peak since the last reset, in bytes; None where unknown."""
 
+    @abstractmethod
     def begin(self) -> None:
         """Mark the start of a sample in the device's queue."""
 
+    @abstractmethod
     def end(self) -> None:
         """Mark its end."""
 
+    @abstractmethod
     def elapsed_ns(self) -> int | None:
         """Device time between the marks, after :meth:`sync`; None where the device has no clock of its own."""
-        return None
 
 
 class CpuDevice(Device):
@@ -58,6 +60,16 @@ class CpuDevice(Device):
     def peak_bytes(self) -> int | None:
         """See :func:`process.high_water_bytes`."""
         return process.high_water_bytes()
+
+    def begin(self) -> None:
+        """The host has no queue."""
+
+    def end(self) -> None:
+        """The host has no queue."""
+
+    def elapsed_ns(self) -> int | None:
+        """None: wall time is all there is."""
+        return None
 
 
 class CudaDevice(Device):
@@ -140,7 +152,8 @@ class Devices:
 
     def reset_peak(self) -> bool:
         """Start a new peak; False where one of them cannot."""
-        return all([device.reset_peak() for device in self._gated()])
+        done = [device.reset_peak() for device in self._gated()]
+        return all(done)
 
     def peak_bytes(self) -> int | None:
         """Sum of the accelerators' peaks, or the host's where there is no accelerator; None where unknown."""
@@ -154,34 +167,39 @@ class Devices:
 
 
 def make_device(name: str) -> Device:
-    """The device called ``name``. Raises WorkerFailure, ``unsupported``, where it cannot be used."""
+    """The device called ``name``. Raises WorkerError, ``unsupported``, where it cannot be used."""
     if name == "cpu":
         return CpuDevice(name)
-    if torch.device(name).type == "cuda":
-        return CudaDevice(name)
-    raise refuse("unsupported", "build", f"device {name}: perfgate measures on cpu and cuda:N")
+    if torch.device(name).type != "cuda":
+        refuse("unsupported", "build", f"device {name}: perfgate measures on cpu and cuda:N")
+    return CudaDevice(name)
 
 
 def check_usable(name: str) -> None:
-    """Raise WorkerFailure, ``unsupported``, where a workload asks for a device that is not here."""
+    """Raise WorkerError, ``unsupported``, where a workload asks for a device that is not here."""
     try:
         wanted = torch.device(name)
     except RuntimeError:
-        raise refuse("unsupported", "build", f"device {name}: write cpu or cuda:N") from None
+        refuse("unsupported", "build", f"device {name}: write cpu or cuda:N")
     if wanted.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (wanted.index or 0) >= count:
             message = f"device {name}: torch {torch.__version__} sees {count} CUDA devices here; choose another runner"
-            raise refuse("unsupported", "build", message)
+            refuse("unsupported", "build", message)
 
 
-def used(own: str, *things: object, make: Callable[[str], Device] = make_device) -> Devices:
-    """Devices of a workload on ``own`` whose modules, inputs and outputs are ``things``."""
+def names_of(own: str, *things: object) -> tuple[str, ...]:
+    """Names of the devices that hold any tensor of ``things`` (modules or trees), ``own`` first."""
     names = {_canonical(torch.device(own)): None}
     for thing in things:
         for tensor in _tensors(thing):
             names.setdefault(_canonical(tensor.device), None)
-    return Devices(make(name) for name in names if name != "meta")
+    return tuple(name for name in names if name != "meta")
+
+
+def used(own: str, *things: object, make: Callable[[str], Device] = make_device) -> Devices:
+    """Devices of a workload on ``own`` whose modules, inputs and outputs are ``things``."""
+    return Devices(make(name) for name in names_of(own, *things))
 
 
 def _canonical(device: Any) -> str:

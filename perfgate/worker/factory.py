@@ -17,7 +17,7 @@ from perfgate.records.protocol import FactoryRequest, Failed, Fork, Forked, Prep
 from perfgate.wire import WireError
 from perfgate.worker import child, process
 from perfgate.worker.channel import Channel
-from perfgate.worker.failures import WorkerFailure
+from perfgate.worker.failures import WorkerError
 from perfgate.worker.preparing import Side, prepare
 from perfgate.worker.provenance import OpenedFiles
 
@@ -52,7 +52,7 @@ class Factory:
                 return _protocol("this factory is prepared already: start a new one")
             try:
                 self._side, reply = prepare(request, self._opened)
-            except WorkerFailure as failure:
+            except WorkerError as failure:
                 return failure.failed
             # The user's modules may have installed a handler of their own.
             signal.signal(signal.SIGCHLD, self._reap)
@@ -90,7 +90,9 @@ class Factory:
             process.die_with_parent(parent)
             self._channel.close()
             child.run(Channel(socket.socket(fileno=fd)), self._opened, self._side)
+            leave()
         finally:
+            # Only after an error, or in a copy that user code forked: the factory's loop must not go on here.
             leave(1)
 
     def _reap(self, _signal: int = 0, _frame: FrameType | None = None) -> None:

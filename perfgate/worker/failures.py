@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import NoReturn
 
 from perfgate.records.protocol import Failed
 
@@ -37,7 +38,7 @@ _HINTS = (
 )  # fmt: skip
 
 
-class WorkerFailure(Exception):
+class WorkerError(Exception):
     """Carries the ``Failed`` that answers the request."""
 
     def __init__(self, failed: Failed) -> None:
@@ -45,23 +46,23 @@ class WorkerFailure(Exception):
         super().__init__(failed.message)
 
 
-def refuse(kind: str, phase: str, message: str) -> WorkerFailure:
-    """A failure found by perfgate itself; ``message`` ends in what to do next."""
-    return WorkerFailure(Failed(kind=kind, phase=phase, message=_one_line(message)))
+def refuse(kind: str, phase: str, message: str) -> NoReturn:
+    """Raise a failure found by perfgate itself; ``message`` ends in what to do next."""
+    raise WorkerError(Failed(kind=kind, phase=phase, message=_one_line(message))) from None
 
 
 @contextmanager
 def phase(name: str, checkout: str, *, kind: str = "raised") -> Iterator[None]:
-    """Turn whatever the user's code raises inside into :class:`WorkerFailure` of this phase.
+    """Turn whatever the user's code raises inside into :class:`WorkerError` of this phase.
 
     ``kind`` is used for ordinary exceptions; leaving by ``sys.exit`` and lack of memory have their own.
     """
     try:
         yield
-    except WorkerFailure:
+    except WorkerError:
         raise
     except BaseException as error:
-        raise WorkerFailure(describe(error, name, checkout, kind=kind)) from error
+        raise WorkerError(describe(error, name, checkout, kind=kind)) from error
 
 
 def describe(error: BaseException, phase_name: str, checkout: str, *, kind: str = "raised") -> Failed:

@@ -49,7 +49,7 @@ class Arguments:
 
 
 def from_specification(tree: object, batch: int, seed: int) -> Arguments:
-    """Random inputs on the CPU. Raises WorkerFailure, kind ``inputs``, naming the place."""
+    """Random inputs on the CPU. Raises WorkerError, kind ``inputs``, naming the place."""
     if isinstance(tree, dict):
         return Arguments(kwargs={key: _build(item, f"inputs.{key}", batch, seed) for key, item in tree.items()})
     if isinstance(tree, (list, tuple)):
@@ -72,20 +72,20 @@ def tensor_from_text(text: str, path: str, batch: int, seed: int) -> Any:
     """The tensor that ``text`` specifies: normal floats, integers in ``[0, bound)``, or fair booleans."""
     match = _LEAF.match(text)
     if match is None:
-        raise refuse("inputs", "inputs", f"{path}: {text!r} is not an input; {_EXAMPLE}")
+        refuse("inputs", "inputs", f"{path}: {text!r} is not an input; {_EXAMPLE}")
     dtype = getattr(torch, match["dtype"], None)
     if not isinstance(dtype, torch.dtype):
-        raise refuse("inputs", "inputs", f"{path}: torch has no dtype {match['dtype']!r}; {_EXAMPLE}")
+        refuse("inputs", "inputs", f"{path}: torch has no dtype {match['dtype']!r}; {_EXAMPLE}")
     shape = [_dimension(part, path, text, batch) for part in match["shape"].split(",") if match["shape"].strip()]
     generator = torch.Generator().manual_seed(derive(seed, path))
     if dtype.is_floating_point or dtype.is_complex:
         if match["bound"]:
-            raise refuse("inputs", "inputs", f"{path}: {text!r} has a bound, which only integers can have; {_EXAMPLE}")
+            refuse("inputs", "inputs", f"{path}: {text!r} has a bound, which only integers can have; {_EXAMPLE}")
         wide = torch.complex64 if dtype.is_complex else torch.float32
         return torch.randn(shape, generator=generator, dtype=wide, device="cpu").to(dtype)
     bound = 2 if dtype is torch.bool else int(match["bound"] or _DEFAULT_BOUND)
     if bound < 1:
-        raise refuse("inputs", "inputs", f"{path}: {text!r} leaves no value; the bound has to be at least 1")
+        refuse("inputs", "inputs", f"{path}: {text!r} leaves no value; the bound has to be at least 1")
     return torch.randint(0, bound, shape, generator=generator, device="cpu").to(dtype)
 
 
@@ -99,7 +99,7 @@ def _dimension(part: str, path: str, text: str, batch: int) -> int:
         elif word.isdecimal():
             size *= int(word)
         else:
-            raise refuse("inputs", "inputs", f"{path}: {word!r} in {text!r} is neither a number nor batch; {_EXAMPLE}")
+            refuse("inputs", "inputs", f"{path}: {word!r} in {text!r} is neither a number nor batch; {_EXAMPLE}")
     return size
 
 

@@ -6,6 +6,7 @@ torch is imported here first, after the thread settings that it reads at import.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import platform
@@ -17,7 +18,7 @@ from types import ModuleType
 
 from perfgate.records.protocol import Failed, Prepare, Prepared, Software
 from perfgate.worker import process
-from perfgate.worker.failures import WorkerFailure, phase, refuse
+from perfgate.worker.failures import WorkerError, phase, refuse
 from perfgate.worker.provenance import OpenedFiles, prove
 from perfgate.worker.surroundings import Surroundings
 
@@ -44,31 +45,38 @@ class Side:
 
 
 def prepare(request: Prepare, opened: OpenedFiles) -> tuple[Side, Prepared]:
-    """Make this process one side's. Raises WorkerFailure: ``import``, ``foreign-code``, ``unsupported``, ..."""
+    """Make this process one side's. Raises WorkerError: ``import``, ``foreign-code``, ``unsupported``, ..."""
     try:
         threads = process.limit_processors(request.threads, request.cpus)
     except OSError as error:
         message = f"processors {list(request.cpus or ())} cannot be used ({error.strerror}): check the runner's CPU set"
-        raise refuse("unsupported", "import", message) from None
+        refuse("unsupported", "import", message)
     _enter(request)
     started = time.perf_counter_ns()
     with phase("import", request.checkout, kind="import"):
         torch = _import_torch(threads)
+        # What every child needs is imported once, here.
+        importlib.import_module("perfgate.worker.opening")
     side = Side(request=request, opened=opened, before=Surroundings.now())
     _import_modules(side)
+    software = _software(torch, request.threads, threads)
+    # Of torch's own modules only what a parent lists for speed: they must not change the versions above.
+    for name in request.modules:
+        if _is_torch(name):
+            import_module(name, request)
     elapsed = time.perf_counter_ns() - started
     side.prove()
+    # Modules live as long as the process: children need not walk over them, nor copy their pages for it.
+    gc.collect()
+    gc.freeze()
     reason = _why_not_fork(torch)
-    software = _software(torch, request.threads, threads)
-    return side, Prepared(
-        pid=os.getpid(), software=software, can_fork=not reason, reason=reason, import_ns=elapsed
-    )
+    return side, Prepared(pid=os.getpid(), software=software, can_fork=not reason, reason=reason, import_ns=elapsed)
 
 
 def _enter(request: Prepare) -> None:
     checkout = Path(request.checkout)
     if not checkout.is_dir():
-        raise refuse("import", "import", f"{request.side}: there is no folder {checkout}: check out this side again")
+        refuse("import", "import", f"{request.side}: there is no folder {checkout}: check out this side again")
     os.chdir(checkout)
     sys.path[:0] = [os.path.realpath(checkout / entry) for entry in request.pythonpath]
     importlib.invalidate_caches()
@@ -81,11 +89,11 @@ def _import_torch(threads: int) -> ModuleType:
         if error.name != "torch":
             raise
         message = f"torch is not installed for {sys.executable}: set python or setup in perfgate.toml"
-        raise refuse("unsupported", "import", message) from None
+        refuse("unsupported", "import", message)
     release = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in torch.__version__.split(".")[:2])
     if release < _OLDEST_TORCH:
         message = f"torch {torch.__version__} is too old: perfgate measures with torch 2.4 or newer, update it in setup"
-        raise refuse("unsupported", "import", message)
+        refuse("unsupported", "import", message)
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(1)
     return torch
@@ -93,19 +101,24 @@ def _import_torch(threads: int) -> ModuleType:
 
 def _import_modules(side: Side) -> None:
     request = side.request
-    for name in dict.fromkeys(request.modules):
+    users = [name for name in dict.fromkeys(request.modules) if not _is_torch(name)]
+    for name in users:
         try:
             import_module(name, request)
-        except WorkerFailure as failure:
+        except WorkerError as failure:
             side.broken[name] = failure.failed
-    if side.broken and len(side.broken) == len(set(request.modules)):
+    if side.broken and len(side.broken) == len(users):
         # Foreign code explains many import errors (a module that only the other checkout has): say that first.
         side.prove()
-        raise WorkerFailure(next(iter(side.broken.values())))
+        raise WorkerError(next(iter(side.broken.values())))
+
+
+def _is_torch(name: str) -> bool:
+    return name.partition(".")[0] == "torch"
 
 
 def import_module(name: str, request: Prepare) -> ModuleType:
-    """Module ``name`` of the user. Raises WorkerFailure, kind ``import`` unless it exits or lacks memory."""
+    """Module ``name`` of the user. Raises WorkerError, kind ``import`` unless it exits or lacks memory."""
     with phase("import", request.checkout, kind="import"):
         try:
             return importlib.import_module(name)
@@ -117,7 +130,7 @@ def import_module(name: str, request: Prepare) -> ModuleType:
                 f"ModuleNotFoundError: no module named {error.name!r} (wanted for {name}) in {request.side}: "
                 f"pythonpath is {places}; set pythonpath or setup in perfgate.toml"
             )
-            raise refuse("import", "import", message) from None
+            refuse("import", "import", message)
 
 
 def _why_not_fork(torch: ModuleType) -> str:
@@ -132,7 +145,7 @@ def _why_not_fork(torch: ModuleType) -> str:
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
-        os._exit(1 if torch.cuda._is_in_bad_fork() else 0)  # noqa: SLF001
+        os._exit(1 if torch.cuda._is_in_bad_fork() else 0)
     _, status = os.waitpid(child, 0)
     if status != 0:
         return "CUDA was touched while the modules were imported, so forked children could not use it"

@@ -1,21 +1,23 @@
 """Floor 3, worker. Which files a side really used, and whether they are its own.
 
 In: the interpreter's audit events and ``sys.modules``. Out: paths relative to the checkout, or
-``WorkerFailure`` of kind ``foreign-code``. No torch.
+``WorkerError`` of kind ``foreign-code``. No torch.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 from perfgate.records.protocol import Prepare
-from perfgate.worker.failures import WorkerFailure, refuse
+from perfgate.worker.failures import refuse
 
-_SHIM = Path(__file__).resolve().parents[2]
+_SHIM = str(Path(__file__).resolve().parents[2])
 _NOT_SOURCES = frozenset({".git", "__pycache__", "site-packages", "dist-packages"})
 
 
@@ -61,15 +63,20 @@ class OpenedFiles:
         if isinstance(name, str) and name not in ("localhost", "127.0.0.1", "::1", ""):
             self.hosts.add(name)
 
-    def used(self, checkout: str) -> tuple[str, ...]:
-        """Files below ``checkout`` that were opened or imported, relative to it, sorted.
+    def used(self, prepare: Prepare) -> tuple[str, ...]:
+        """Files of the checkout that were opened or imported, relative to it, sorted.
 
-        Caches, version control, and packages installed below it are left out. A link is named beside
-        the file it leads to.
+        Caches, version control, and packages installed below it are left out; of an installed copy of the
+        checkout's own package its source is named. A link is named beside the file it leads to.
         """
-        root = Path(checkout).resolve()
+        root = os.path.realpath(prepare.checkout)
+        paths = set(map(_source, self.paths))
         names: set[str] = set()
-        for path in [*self.paths, *(file for _, file in _module_files())]:
+        for name, file in _module_files():
+            paths.add(file)
+            if _NOT_SOURCES.intersection(file.split("/")):
+                names.update(filter(None, [_expected(name, prepare, root)]))
+        for path in paths:
             real = os.path.realpath(path)
             if _own_file(real, root):
                 names.add(os.path.relpath(real, root))
@@ -79,31 +86,40 @@ class OpenedFiles:
         return tuple(sorted(names))
 
 
-def _own_file(path: str, root: Path) -> bool:
-    if not _below(path, root) or _below(path, Path(sys.prefix)):
+def _source(path: str) -> str:
+    """The source that a cached module was compiled from; other paths as they are."""
+    if path.endswith(".pyc"):
+        try:
+            return importlib.util.source_from_cache(path)
+        except (ValueError, NotImplementedError):
+            return path
+    return path
+
+
+def _own_file(path: str, root: str) -> bool:
+    if not _below(path, root) or _below(path, sys.prefix):
         return False
-    if _NOT_SOURCES.intersection(Path(path).relative_to(root).parts):
+    if _NOT_SOURCES.intersection(path[len(root) :].split("/")):
         return False
     return os.path.isfile(path)  # noqa: PTH113
 
 
-def _below(path: str | Path, root: Path) -> bool:
-    return Path(path) == root or root in Path(path).parents
+def _below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
 
 
 def _module_files() -> Iterator[tuple[str, str]]:
-    """Name and file of every loaded module; a package without a file is named by its first folder."""
+    """Name and file of every loaded module that has a file."""
     for name, module in list(sys.modules.items()):
         if isinstance(module, ModuleType):
             # vars() and not getattr(): a module may have a __getattr__ that imports on demand.
-            spec = vars(module)
-            file = spec.get("__file__")
+            file = vars(module).get("__file__")
             if isinstance(file, str):
                 yield name, os.path.abspath(file)  # noqa: PTH100
 
 
 def prove(prepare: Prepare, proved: set[str]) -> None:
-    """Check that the side's modules came from its own checkout. Raises WorkerFailure, ``foreign-code``.
+    """Check that the side's modules came from its own checkout. Raises WorkerError, ``foreign-code``.
 
     Two rules. A module below the main repository, and neither in this checkout nor in an installed
     package, is foreign. So is a module of a name that the checkout itself tracks but that was loaded from
@@ -112,28 +128,28 @@ def prove(prepare: Prepare, proved: set[str]) -> None:
 
     ``proved`` holds names that need no second look, and grows.
     """
-    checkout = Path(prepare.checkout).resolve()
-    repository = Path(prepare.repository).resolve()
+    checkout = os.path.realpath(prepare.checkout)
+    repository = os.path.realpath(prepare.repository)
     for name, file in _module_files():
         if name in proved:
             continue
         proved.add(name)
-        real = Path(os.path.realpath(file))
+        real = os.path.realpath(file)
         if name == "__main__" or _below(real, checkout) or _below(real, _SHIM):
             continue
         expected = _expected(name, prepare, checkout)
         elsewhere = _below(real, repository) and not _installed(real)
         if expected or elsewhere:
-            raise _foreign(prepare, name, str(real), expected)
+            _foreign(prepare, name, real, expected)
 
 
-def _installed(path: Path) -> bool:
-    if any(_below(path, Path(prefix)) for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}):
+def _installed(path: str) -> bool:
+    if any(_below(path, prefix) for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}):
         return True
-    return bool({"site-packages", "dist-packages"}.intersection(path.parts))
+    return bool({"site-packages", "dist-packages"}.intersection(path.split("/")))
 
 
-def _expected(name: str, prepare: Prepare, checkout: Path) -> str:
+def _expected(name: str, prepare: Prepare, checkout: str) -> str:
     """The checkout's own file for module ``name``, empty if it has none (then it is somebody else's)."""
     top, _, rest = name.partition(".")
     tracked = prepare.tracked.get(top)
@@ -144,15 +160,15 @@ def _expected(name: str, prepare: Prepare, checkout: Path) -> str:
     stem = Path(tracked).parent if tracked.endswith("__init__.py") else Path(tracked)
     stem = stem.joinpath(*rest.split("."))
     for candidate in (stem.with_suffix(".py"), stem / "__init__.py"):
-        if (checkout / candidate).is_file():
+        if Path(checkout, candidate).is_file():
             return candidate.as_posix()
     return ""
 
 
-def _foreign(prepare: Prepare, name: str, found: str, expected: str) -> WorkerFailure:
+def _foreign(prepare: Prepare, name: str, found: str, expected: str) -> NoReturn:
     own = f"its own file is {expected}" if expected else "its own checkout has no such file"
     message = (
         f"{prepare.side}: module {name} was loaded from {found}, but {own}: set pythonpath or setup in perfgate.toml "
         "so that each side imports its own checkout"
     )
-    return refuse("foreign-code", "import", message)
+    refuse("foreign-code", "import", message)

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from perfgate.config import inputs
 
-DIMS = st.lists(st.integers(1, 4096).map(str) | st.just("batch"), max_size=5)
+DIMS = st.lists(st.integers(1, 4096).map(str) | st.sampled_from(["batch", "4*batch", "2 * 3"]), max_size=5)
 
 
 @given(dtype=st.sampled_from(inputs.DTYPES), dims=DIMS, space=st.sampled_from(["", " "]))
 def test_problems__none_for_what_the_grammar_makes(dtype, dims, space):
     text = f"{dtype}{space}[{f',{space}'.join(dims)}]"
     assert list(inputs.problems([text, {"x": [text]}])) == []
-    assert inputs.uses_batch([{"x": [text]}]) == ("batch" in dims)
+    assert inputs.uses_batch([{"x": [text]}]) == ("batch" in "".join(dims))
 
 
 @given(bound=st.integers(1, 10**9))
@@ -36,9 +36,12 @@ def test_problems__bound_of_whole_numbers(bound):
         ("float32[n]", "dimension 'n'"),
         ("float32[1,]", "dimension ''"),
         ("float32[0]", "dimension '0'"),
+        ("float32[2*]", "dimension '2*'"),
         ("float32[-1]", "dimension '-1'"),
         ("float32[²]", "dimension '²'"),
         ("int64[1] < 0", "leaves no value"),
+        ("int64[1] < " + "9" * 5000, "is not an input specification"),
+        ("float32[" + "9" * 5000 + "]", "dimension '999"),
         ("int64[1] < x", "is not an input specification"),
         (float("nan"), "not a finite number"),
     ],
@@ -56,3 +59,15 @@ def test_problems__all_leaves_are_looked_at():
 
 def test_freeze__lists_become_tuples():
     assert inputs.freeze([1, {"a": ["x", []]}]) == (1, {"a": ("x", ())})
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("dtype", inputs.DTYPES)
+def test_problems__what_passes_is_what_the_worker_builds(dtype):
+    torch = pytest.importorskip("torch")
+    from perfgate.worker.inputs import from_specification
+
+    text = f"{dtype}[batch, 2*batch, 3]"
+    assert list(inputs.problems([text])) == []
+    [tensor] = from_specification((text,), 2, 0).args
+    assert (tuple(tensor.shape), tensor.dtype) == ((2, 4, 3), getattr(torch, dtype))

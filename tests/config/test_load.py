@@ -94,6 +94,8 @@ independent_pairs = true
 block = "20ms"
 groups = 3
 max_flop = 8.2e9
+[gate.on.l4]
+max_params = 9
 [gate.limits]
 peak_memory = "2%"
 params = 0
@@ -131,6 +133,7 @@ max_energy = "35mJ"
             relative={"peak_memory": 0.02, "params": 0.0, "energy": None, "span:token": 0.1},
             metric_modes={"latency": "report", "span:token": "enforce"},
             ceilings={"flop": 8.2e9},
+            hardware={"l4": Limits(ceilings={"params": 9.0})},
         ),
         models={
             "net": Limits(

@@ -40,7 +40,9 @@ def test_quantity__by_unit(value: float, unit: str, text: str) -> None:
     assert units.quantity(value, unit) == text
 
 
-@pytest.mark.parametrize(("text", "ns"), [("20ms", 2e7), ("1.5 s", 1.5e9), ("10min", 6e11), ("5 μs", 5e3), ("5 µs", 5e3)])
+@pytest.mark.parametrize(
+    ("text", "ns"), [("20ms", 2e7), ("1.5 s", 1.5e9), ("10min", 6e11), ("5 μs", 5e3), ("5 µs", 5e3)]
+)
 def test_parse_duration_ns__accepts_what_people_write(text: str, ns: float) -> None:
     assert units.parse_duration_ns(text) == ns
 

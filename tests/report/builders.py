@@ -23,7 +23,6 @@ from perfgate.records.evidence import (
 from perfgate.records.policy import Plan, Policy
 from perfgate.records.protocol import Failed
 from perfgate.records.report import (
-    IMPROVEMENT,
     PASS,
     REGRESSION,
     SEVERITY,
@@ -64,7 +63,7 @@ POLICY = PolicySummary(
 def noisy(name: str = "latency", change: float = 0.0, verdict: str = PASS, **fields: Any) -> MetricResult:
     """A noisy gated metric whose head is ``change`` (a share) above a base of 13.92 ms or 1 GiB."""
     definition = registry.metric(name)
-    base = 13.92e6 if definition.unit == "ns" else 2.0**30
+    base = {"ns": 13.92e6, "joule": 1.25}.get(definition.unit, 2.0**30)
     values: dict[str, Any] = {
         "metric": name,
         "kind": "noisy",
@@ -247,5 +246,3 @@ def measurements(judged: Report, *workloads: WorkloadEvidence, **fields: Any) ->
         "skipped": judged.skipped,
     }
     return Measurements(**{**values, **fields})
-
-

@@ -133,7 +133,7 @@ def measurements(*workloads: WorkloadEvidence, ci: CiRun | None = None) -> Measu
 
 
 def ci_run(event: str, **fields: Any) -> CiRun:
-    values = {"repository": "o/r", "run_id": "77", "attempt": 2, "workflow": "perf", "event": event}
+    values: dict[str, Any] = {"repository": "o/r", "run_id": "77", "attempt": 2, "workflow": "perf", "event": event}
     return CiRun(**(values | fields))
 
 

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -14,9 +15,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import URL, inspect, text
 
 from perfgate.errors import StoreError
+from perfgate.store.database import Database
 from perfgate.store.open import open_store
+from perfgate.store.sql import SqlStore
 from tests.store.helpers import RESNET, a_record, commit, tree_bytes, write_five, write_same
 
 ROOT = Path(__file__).parents[2]
@@ -79,17 +83,13 @@ def test_record__b09_same_content_from_four_processes_is_one(lasting_url):
 
 
 def test_record__waits_for_another_writer_then_says_so(tmp_path):
-    from sqlalchemy import URL
-
-    from perfgate.store.database import Database
-    from perfgate.store.sql import SqlStore
-
     url = URL.create("sqlite", database=str(tmp_path / "store.sqlite"))
     with SqlStore(url, busy_s=0.05) as store:
         store.record([a_record(at=1)])
-        with contextlib.closing(Database(url)) as other, other.transaction(write=True):
+        with contextlib.closing(Database(url)) as other, other.transaction(write=True) as session:
+            session.connection()  # takes the lock
             assert store.count() == 1  # readers are not held up
-            with pytest.raises(StoreError, match="another process holds it .*; wait for it and run again"):
+            with pytest.raises(StoreError, match=r"another process holds it .*; wait for it and run again"):
                 store.record([a_record(at=2)])
         store.record([a_record(at=2)])
         assert store.count() == 2
@@ -99,6 +99,7 @@ KILLED_IN_COMMIT = """
 import sys, time
 from sqlalchemy import Engine, event
 from perfgate.store import open_store
+from perfgate.store.sql import SqlStore
 from tests.store.helpers import a_record
 
 store = open_store(sys.argv[1])
@@ -118,6 +119,7 @@ def test_record__kill_before_commit_leaves_what_was_committed(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", KILLED_IN_COMMIT, url], cwd=ROOT, stdout=subprocess.PIPE, text=True, encoding="utf-8"
     ) as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == "written\n"
         process.send_signal(signal.SIGKILL)
         assert process.wait(timeout=60) == -signal.SIGKILL
@@ -131,6 +133,7 @@ NO_ROOM = """
 import resource, sys
 from perfgate.errors import StoreError
 from perfgate.store import open_store
+from perfgate.store.sql import SqlStore
 from tests.store.helpers import a_record
 
 store = open_store(sys.argv[1])
@@ -153,37 +156,34 @@ def test_record__no_room_for_the_file_loses_nothing(tmp_path):
         assert store.count() == 1
 
 
-def test_open_store__full_disk_is_named(tmp_path):
-    import sqlite3
+def fill(database: Database) -> None:
+    with database.transaction(write=True) as session:
+        session.execute(text("PRAGMA max_page_count=1"))  # at once as full as it can get
+        session.execute(text("CREATE TABLE big AS SELECT randomblob(1000000)"))
 
-    from sqlalchemy.exc import OperationalError
 
-    from perfgate.store.database import Database
-
+def test_transaction__full_disk_is_named_and_nothing_stays(tmp_path):
     path = tmp_path / "store.sqlite"
-    with open_store(str(path)) as store, pytest.raises(StoreError, match="the disk is full; free some space"):
+    with open_store(str(path)) as store:
         store.record([a_record(at=1)])
-        with contextlib.closing(sqlite3.connect(path)) as connection:
-            connection.execute("PRAGMA max_page_count=1")
-            try:
-                connection.execute("CREATE TABLE t AS SELECT randomblob(100000)")
-            except sqlite3.Error as error:
-                full = error
-        from sqlalchemy import URL
-
-        with Database(URL.create("sqlite", database=str(path))).transaction():
-            raise OperationalError("INSERT", {}, full)
+    with contextlib.closing(Database(URL.create("sqlite", database=str(path)))) as database:
+        with pytest.raises(StoreError, match=f"{path}: the disk is full; free some space and run again"):
+            fill(database)
+        with database.transaction() as session:
+            assert "big" not in inspect(session.connection()).get_table_names()
+    with open_store(str(path)) as store:
+        assert store.count() == 1
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"{}", b"\x00" * 4096, b"SQLite format 3\x00" + b"\xff" * 5000, "µ".encode("latin-1")],
-    ids=["json", "zeros", "header-then-noise", "text"],
+    [b"{}", b"\x00" * 4096, b"SQLite format 3\x00" + b"\xff" * 5000, b"x", b"SQLite format 3\x00"],
+    ids=["json", "zeros", "header-then-noise", "one-byte", "header-only"],
 )
 def test_open_store__c01_not_a_database_is_refused_and_not_touched(tmp_path, content):
     path = tmp_path / "store.sqlite"
     path.write_bytes(content)
-    with pytest.raises(StoreError, match="is not a perfgate database, or is damaged .* nothing was changed") as caught:
+    with pytest.raises(StoreError, match=r"is not a perfgate database, or is damaged .* nothing was changed") as caught:
         open_store(str(path))
     assert str(caught.value).startswith(str(path))
     assert "move it away or restore it" in str(caught.value)
@@ -191,14 +191,12 @@ def test_open_store__c01_not_a_database_is_refused_and_not_touched(tmp_path, con
 
 
 def test_open_store__c01_another_programs_database_is_refused_and_not_touched(tmp_path):
-    import sqlite3
-
     path = tmp_path / "app.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE users (name TEXT)")
         connection.commit()
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="is not a perfgate database.* tables users of another program"):
+    with pytest.raises(StoreError, match=r"is not a perfgate database.* tables users of another program"):
         open_store(str(path))
     assert tree_bytes(tmp_path) == {"app.sqlite": before}
 
@@ -215,14 +213,12 @@ def test_open_store__c01_damaged_database_is_refused_and_not_touched(tmp_path, d
         "every-page": whole[:100] + b"\xa5" * (len(whole) - 100),
     }[damage]
     path.write_bytes(broken)
-    with pytest.raises(StoreError, match="is damaged .* nothing was changed"):
+    with pytest.raises(StoreError, match=r"is damaged .* nothing was changed"):
         open_store(str(path))
     assert path.read_bytes() == broken
 
 
 def test_get__c01_a_changed_document_stops(tmp_path):
-    import sqlite3
-
     path = tmp_path / "store.sqlite"
     with open_store(str(path)) as store:
         (identifier,) = store.record([a_record(latency=10e6)])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,8 @@ def test_open_store__server_that_does_not_answer_is_named_without_password():
         open_store("postgresql+psycopg://u:hunter2@127.0.0.1:1/db?connect_timeout=2")
     assert "hunter2" not in str(caught.value)
     assert str(caught.value).startswith("postgresql+psycopg://u:***@127.0.0.1:1/db")
+    if importlib.util.find_spec("psycopg") is None:
+        assert "the driver psycopg is not installed; run: pip install 'perfgate[postgres]'" in str(caught.value)
 
 
 def test_open_store__no_database_library_is_imported_for_memory():

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+
+from perfgate.records.evidence import WorkloadEvidence
+from perfgate.records.report import Report
+from tests.gate.builders import ABSENT, accept, cell, failed, judged, limits, ok, policy, workload
+
+GPU = cell("bert", "train", 32, device="cuda:0", dtype="bfloat16", compile_="default")
+
+
+@pytest.mark.parametrize(
+    ("case", "title"),
+    [
+        ({"head": 1.079, "of": cell("resnet50", "train", 32)}, "resnet50 trains 7.9 % slower (batch 32, cpu)"),
+        ({"head": 1.25, "of": GPU}, "bert trains 25.0 % slower (batch 32, bfloat16, cuda:0, compile default)"),
+        ({"head": 0.8}, "resnet infers 20.0 % faster (batch 1, cpu)"),
+        ({"head": 1.5, "of": cell("gen", "step")}, "gen steps 50.0 % slower (batch 1, cpu)"),
+        ({"base": ok(flop=10), "now": ok(flop=12)}, "resnet needs 20.0 % more F (infer, batch 1, cpu)"),
+        (
+            {"base_side": {"peak_bytes": 100}, "head_side": {"peak_bytes": 150}},
+            "resnet needs 50.0 % more peak memory (infer, batch 1, cpu)",
+        ),
+        (
+            {"base_side": {"spans": {"token": 100}}, "head_side": {"spans": {"token": 150}}},
+            "resnet takes 50.0 % longer in token (infer, batch 1, cpu)",
+        ),
+        ({"base": ok(params=0), "now": ok(params=12)}, "resnet changes parameters from 0 to 12 (infer, batch 1, cpu)"),
+        (
+            {"base": ok(flop=10, weight_bytes=100), "now": ok(flop=12, weight_bytes=150)},
+            "resnet needs 50.0 % more weights (infer, batch 1, cpu)",
+        ),
+        ({"now": failed()}, "resnet no longer runs (infer, batch 1, cpu)"),
+        ({"now": ABSENT}, "resnet (infer, batch 1, cpu) vanished"),
+        ({"base": ABSENT}, "nothing to compare resnet (infer, batch 1, cpu) with"),
+        ({"end": "unstable"}, "resnet (infer, batch 1, cpu) could not be judged"),
+        ({"head": [1.3, 0.8] * 10}, "no answer for resnet (infer, batch 1, cpu)"),
+        ({}, "no regression in 1 workload"),
+    ],
+)  # fmt: skip
+def test_title__one_workload(case, title):
+    gated = policy(limits=limits(relative={"params": 0.01}))
+    assert judged(workload(**{"noise": 0.0, **case}), under=gated).title == title
+
+
+def of(*heads: float, **case) -> tuple[WorkloadEvidence, ...]:
+    return tuple(workload(head, of=cell(f"m{k}"), noise=0.0, **case) for k, head in enumerate(heads))
+
+
+@pytest.mark.parametrize(
+    ("workloads", "title"),
+    [
+        (of(1.1, 1.2, 1.0, 1.3), "3 of 4 workloads are slower"),
+        (of(0.9, 0.9, 1.0), "2 of 3 workloads are faster"),
+        (of(1.0, 1.0, 1.0), "no regression in 3 workloads"),
+        ((*of(1.1), workload(of=cell("x"), base=ok(flop=1), now=ok(flop=2))), "2 of 2 workloads got worse"),
+    ],
+)
+def test_title__several_workloads(workloads, title):
+    assert judged(*workloads).title == title
+
+
+def test_title__acceptance_is_named():
+    report = judged(workload(1.079, noise=0.0), accepted=(accept("resnet/infer/latency", 0.09),))
+    assert report.title == "resnet infers 7.9 % slower (batch 1, cpu), accepted"
+    assert report.why.startswith("Accepted up to 9 % by octo: better model (step time).")
+
+
+def test_title__ceiling():
+    report = judged(workload(noise=0.0), under=policy(limits=limits(ceilings={"latency": 9e6})))
+    assert report.title == "resnet is past the step time ceiling of 9.00 ms (infer, batch 1, cpu)"
+
+
+def test_title__names_stay_plain_text():
+    evil = "a|b`<img src=x>`\u202e"
+    report: Report = judged(workload(1.2, of=cell(evil)))
+    assert report.title.startswith(evil + " infers")
+
+
+def test_why__a_regression_gives_its_causes():
+    report = judged(workload(1.2, base=ok(flop=8e9, params=3), now=ok(flop=9e9, params=3)))
+    assert (
+        report.why
+        == "F 8.00 GFLOP (4.00 GMAC) -> 9.00 GFLOP (4.50 GMAC) (+12.5 %). Parameters are unchanged. Outputs are equal."
+    )
+
+
+def test_why__several_regressions_name_the_largest():
+    report = judged(*of(1.1, 1.4))
+    assert report.why.startswith("First of them: m1 infers 40.0 % slower (batch 1, cpu).")
+
+
+def test_why__a_failure_gives_its_last_line():
+    report = judged(workload(now=failed(trace="Traceback\nKeyError: 'w'")))
+    assert report.why == "Head fails: KeyError: 'w' (raised in build)."
+
+
+def test_why__pass_says_what_would_have_been_seen():
+    report = judged(workload(1.0))
+    assert report.why.startswith("Largest change of step time: resnet infer ")
+    assert "would have been seen" in report.why
+
+
+def test_why__inconclusive_says_what_could_not_be_ruled_out():
+    report = judged(workload([1.3, 0.8] * 10, end="n_max"))
+    assert "could not rule out more than +" in report.why
