@@ -76,6 +76,7 @@ class Seat:
 
     side: str
     opened: Opened
+    limit_s: float
     blocks: list[Block] = field(default_factory=list)
     items: set[int] = field(default_factory=set)
     recompiles: int = 0
@@ -155,7 +156,8 @@ class PairTimer:
             time.sleep(self._rng.uniform(0, 0.1))
         predicted_s = shape_.samples * shape_.inner * seat.opened.step_ns / 1e9
         before, start = self._watch.mark(), time.perf_counter_ns()
-        timed = child.time(shape_.request, max(self._block_hang_s, _HANG_FACTOR * predicted_s))
+        limit_s = min(max(self._block_hang_s, _HANG_FACTOR * predicted_s), seat.limit_s)
+        timed = child.time(shape_.request, limit_s)
         elapsed = time.perf_counter_ns() - start
         seat.blocks.append(self._watch.complete(_block(timed), before, elapsed))
         seat.items.add(timed.items)

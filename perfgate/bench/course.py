@@ -18,6 +18,7 @@ from perfgate.stats import sequential
 from perfgate.stats.pairs import log_ratios, rounds
 
 _MAX_NOTES = 20
+_NOTE_CHARS = 500
 
 
 class Course:
@@ -116,7 +117,7 @@ class Course:
         return known if failure is None else replace(known, status="failed", failure=failure)
 
     def _say(self, *sentences: str) -> None:
-        self._notes.update(dict.fromkeys(sentences))
+        self._notes.update(dict.fromkeys(sentence[:_NOTE_CHARS] for sentence in sentences))
 
     def _decided(self) -> bool:
         """True when each gated metric that was measured has an answer."""

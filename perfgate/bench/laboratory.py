@@ -14,13 +14,15 @@ from itertools import groupby
 
 from perfgate.bench.blocks import LETTERS, OutOfTime, PairTimer, Seat, Turn, draw_order, make_pair, void_reason
 from perfgate.bench.rounds import Measured
-from perfgate.bench.task import SIDES, Side, Work, modules_of
+from perfgate.bench.task import SIDES, Side, Work
 from perfgate.bench.telemetry import ENERGY_BLOCK_NS, Watch
 from perfgate.bench.workers import Child, Factory, FreshChild, Place, WorkerFailed
 from perfgate.records.policy import Plan
 from perfgate.records.workload import ModelSpec
 
 SHARED = ""
+# A worker says itself how long its steps are; no block may take longer than this many of the model's time limits.
+_TIMEOUTS = 4
 _MAX_LOG_BYTES = 16 * 2**20
 
 
@@ -29,7 +31,7 @@ class Experience:
     """What a session has learned about its sides; kept from probing to comparing.
 
     ``apart``: models are imported in factories of their own, since together they fail or cannot be forked.
-    ``fresh``: group -> why its children are started anew. ``alone``: workloads whose two copies do not fit in memory.
+    ``fresh``: model -> why its children are started anew. ``alone``: workloads whose two copies do not fit in memory.
     ``devices``: workload -> device names that its processes used. ``import_s`` and ``open_s`` are for predictions.
     """
 
@@ -110,7 +112,7 @@ class PairMaker:
         if factories is not None:
             return {side: factories[side].fork(work.workload.key) for side in sides}
         fresh = {
-            side: FreshChild(self._lab.where, self._lab.sides[side], work.spec(side), modules_of(work.spec(side)))
+            side: FreshChild(self._lab.where, self._lab.sides[side], work.spec(side), work.spec(side).modules)
             for side in sides
         }
         for process in fresh.values():
@@ -135,11 +137,12 @@ class PairMaker:
         """The factories for ``work``, started if need be; None where its children must be started fresh."""
         known = self._lab.known
         group = work.workload.model if known.apart else SHARED
-        if group in known.fresh:
+        if work.workload.model in known.fresh:
             return None
         if group in self._factories:
             return self._factories[group]
-        works = [each for each in self._works if group in (SHARED, each.workload.model)]
+        forkable = [each for each in self._works if each.workload.model not in known.fresh]
+        works = [each for each in forkable if group in (SHARED, each.workload.model)]
         several = len({each.workload.model for each in works}) > 1
         try:
             factories, reason = self._start(works)
@@ -154,7 +157,7 @@ class PairMaker:
         if several:
             known.apart = True
             return self._group(work)
-        known.fresh[group] = reason
+        known.fresh[work.workload.model] = reason
         return None
 
     def _start(self, works: Sequence[Work]) -> tuple[dict[str, Factory], str]:
@@ -256,7 +259,8 @@ class _Attempt:
             seat = self._seats[side]
             seat.opened = replace(seat.opened, settled=seat.opened.settled and opened.settled)
         else:
-            self._seats[side] = Seat(side=side, opened=opened)
+            limit_s = _TIMEOUTS * self.work.spec(side).timeout_s
+            self._seats[side] = Seat(side=side, opened=opened, limit_s=limit_s)
 
     def _close(self, children: Iterable[Child]) -> list[str]:
         for child in children:
@@ -267,7 +271,7 @@ class _Attempt:
         watch = self._lab.watch
         void = void_reason(self._seats, self._turn, watch, foreign)
         blocks = [block for seat in self._seats.values() for block in seat.blocks]
-        fresh = self._lab.known.fresh.get(self.work.workload.model) or self._lab.known.fresh.get(SHARED)
+        fresh = self._lab.known.fresh.get(self.work.workload.model)
         said = [*notes, *watch.notes(blocks)]
         if fresh:
             said.append(f"processes were started anew for each pair: {fresh}")
@@ -286,4 +290,4 @@ class _Attempt:
 
 def modules_of_all(specs: Iterable[ModelSpec]) -> tuple[str, ...]:
     """Modules of all ``specs``, in order, each once."""
-    return tuple(dict.fromkeys(module for spec in specs for module in modules_of(spec)))
+    return tuple(dict.fromkeys(module for spec in specs for module in spec.modules))

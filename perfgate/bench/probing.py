@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from perfgate.bench.laboratory import Experience, modules_of_all
 from perfgate.bench.progress import Progress
-from perfgate.bench.task import Side, modules_of
+from perfgate.bench.task import Side
 from perfgate.bench.workers import Child, Factory, FreshChild, Place, WorkerFailed
 from perfgate.records.evidence import SideEvidence
 from perfgate.records.protocol import Failed, Prepared, Probe, Software
@@ -72,12 +72,12 @@ class Prober:
         models = {name: spec for name, spec in models.items() if any(self._pending(side, spec))}
         if not models:
             return
-        together = len(models) == 1 or not self._known.apart
-        if together and self._visit_together(side, models):
-            return
-        self._known.apart = True
+        shared = {name: spec for name, spec in models.items() if name not in self._known.fresh}
+        if len(shared) > 1 and not self._visit_together(side, shared):
+            shared = {}
         for name, spec in models.items():
-            self._visit_together(side, {name: spec})
+            if len(shared) < 2 or name not in shared:
+                self._visit_together(side, {name: spec})
 
     def _visit_together(self, side: str, models: Models) -> bool:
         """False where ``models`` (several) cannot share a factory and nothing was asked yet."""
@@ -130,7 +130,7 @@ class Prober:
     def _child(self, side: str, spec: ModelSpec, factory: Factory | None, workload: Workload) -> Child:
         if factory is not None:
             return factory.fork(workload.key)
-        process = FreshChild(self._where, self._sides[side], spec, modules_of(spec))
+        process = FreshChild(self._where, self._sides[side], spec, spec.modules)
         process.prepared()
         return process.child()
 

@@ -92,9 +92,3 @@ class Work:
     def known(self, side: str) -> SideEvidence:
         """What was found out about ``side`` before timing."""
         return self.base if side == BASE else self.head
-
-
-def modules_of(spec: ModelSpec) -> tuple[str, ...]:
-    """Modules named by ``spec``, in order, each once: what a factory imports before it forks."""
-    texts = (spec.entry, spec.make_inputs, spec.step, spec.loss, spec.optimizer)
-    return tuple(dict.fromkeys(module for text in texts if (module := text.partition(":")[0].strip())))

@@ -12,7 +12,7 @@ import re
 import signal
 import socket
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ _FINISH_LIMIT_S = 60.0
 _CUDA_WARMUP_NS = 500_000_000
 _TAIL_BYTES = 8_000
 _TAIL_LINES = 20
+_MESSAGE_CHARS = 500
 
 
 class WorkerFailed(Exception):  # noqa: N818 - a fact about the user's code, not an error of ours
@@ -252,7 +253,7 @@ class Link:
         except ChannelError as error:
             raise self._failed(error, phase, limit_s) from None
         if isinstance(reply, Failed):
-            raise WorkerFailed(self.side, reply, told=True)
+            raise WorkerFailed(self.side, _clipped(reply), told=True)
         if not isinstance(reply, wanted):
             message = f"the worker answered {type(reply).__name__} where {wanted.__name__} was due"
             raise WorkerFailed(self.side, Failed(kind="protocol", phase=phase, message=message), told=False)
@@ -303,6 +304,12 @@ _DOING = {
     "timing": "being timed",
     "finish": "finishing",
 }
+
+
+def _clipped(failure: Failed) -> Failed:
+    """``failure`` as short as it is meant to be, whoever wrote it: one line, and the end of the trace."""
+    message = " ".join(failure.message.split())[:_MESSAGE_CHARS]
+    return replace(failure, message=message, trace=failure.trace[-_TAIL_BYTES:])
 
 
 def tail(log: Path) -> str:

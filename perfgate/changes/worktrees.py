@@ -85,6 +85,22 @@ def remove_leftovers(git: Git, parent: Path) -> tuple[str, ...]:
     return tuple(notes)
 
 
+@contextlib.contextmanager
+def _alone(git: Git) -> Iterator[None]:
+    """No other run adds or removes worktrees meanwhile: git itself stumbles over half-made ones.
+
+    The lock is on the repository's folder, so that it works without writing there; where the file system
+    has no locks there is none.
+    """
+    descriptor = os.open(git.common_dir, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _remove_if_empty(folder: Path) -> None:
     with contextlib.suppress(OSError):
         folder.rmdir()
@@ -108,7 +124,8 @@ def _fill(git: Git, trees: Checkouts) -> None:
 
 def _add(git: Git, sha: str, path: Path) -> Git:
     try:
-        git.run("worktree", "add", "--quiet", "--detach", "--force", str(path), sha)
+        with _alone(git):
+            git.run("worktree", "add", "--quiet", "--detach", "--force", str(path), sha)
     except GitError:
         # The repository is read-only, or belongs to somebody else: borrow its objects.
         erase(path)
@@ -125,12 +142,14 @@ def _remove_run(git: Git, run_dir: Path) -> bool:
 
 def _unregister(git: Git, path: Path) -> None:
     # Fails where it is no worktree (any more), which is as well.
-    with contextlib.suppress(GitError):
+    with contextlib.suppress(GitError), _alone(git):
         git.run("worktree", "remove", "--force", "--force", str(path))
 
 
 def _registered(git: Git) -> Iterator[Path]:
-    for line in git.run("worktree", "list", "--porcelain").splitlines():
+    with _alone(git):
+        listing = git.run("worktree", "list", "--porcelain")
+    for line in listing.splitlines():
         key, _, value = line.partition(" ")
         if key == "worktree":
             yield Path(value)

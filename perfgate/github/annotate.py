@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from perfgate import units
+from perfgate.errors import EXIT_PASS
 from perfgate.records import report as verdicts
 from perfgate.records.metrics import metric
 from perfgate.records.report import MetricResult, ModelResult, Report
@@ -78,7 +79,7 @@ def _of_model(model: ModelResult, path: str, line: int, report: Report) -> Annot
     return Annotation(
         path=path,
         line=line,
-        level=_level(model.verdict, enforced=not report.would_fail),
+        level=_level(model.verdict, enforced=not _only_told(report)),
         title=f"{_name(model)}: {model.verdict}",
         message=model.reasons[0] if model.reasons else f"{model.verdict}: see the report",
     )
@@ -104,10 +105,15 @@ def _of_metric(model: ModelResult, row: MetricResult, path: str, line: int, repo
     return Annotation(
         path=path,
         line=line,
-        level=_level(row.verdict, enforced=row.enforced and not report.would_fail),
+        level=_level(row.verdict, enforced=row.enforced and not _only_told(report)),
         title=f"{_name(model)}: {label} {row.verdict}",
         message=message,
     )
+
+
+def _only_told(report: Report) -> bool:
+    """True in mode ``report``: the run is red and does not fail."""
+    return report.would_fail and report.exit_code == EXIT_PASS
 
 
 def _name(model: ModelResult) -> str:

@@ -50,7 +50,8 @@ def _fill(draft: Draft, request: MeasureRequest, ports: Ports) -> None:
     if ports.environ.get(SWITCH) == "off":
         draft.skipped = _skip(names, f"perfgate is switched off by the environment variable {SWITCH}=off")
         return
-    if sources.changed and not request.everything and only_documentation(sources.changed):
+    specs = {**sources.specs("head"), **sources.specs("base")}
+    if sources.changed and not request.everything and only_documentation(sources.changed, specs):
         draft.skipped = _skip(names, "only documentation changed")
         return
     draft.environment = machine.environment()

@@ -65,8 +65,9 @@ def publish_measurements(request: PublishRequest, environ: Mapping[str, str]) ->
             measurements = load_measurements(request.measurements)
             base = trusted.base_sha(gateway, event)
             cross_check(measurements, event, base=base)
-            # Which run and branch this is comes from GitHub, whatever the artifact says of itself.
-            measurements = replace(measurements, run=replace(measurements.run, ci=event.ci))
+            # Which run and branch this is comes from GitHub, whatever the artifact says of itself; and nobody
+            # accepts a regression by writing it into the artifact.
+            measurements = replace(measurements, run=replace(measurements.run, ci=event.ci), accepted=())
         except MeasuringError as error:
             unjudged = Unjudged(conclusion="failure", title="not judged", message=str(error), exit_code=error.exit_code)
             return _unjudged(unjudged, event, gateway, check, request, environ)

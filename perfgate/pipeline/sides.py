@@ -34,6 +34,7 @@ def measure_sides(draft: Draft, sources: Sources, request: MeasureRequest, ports
     """
     base_sha, head_sha = sources.revisions.base.sha, sources.revisions.head.sha
     with worktrees.checkouts(sources.git, base_sha, head_sha) as trees:
+        draft.notes = (*draft.notes, *trees.notes)
         overlay = harness.overlay(sources.git, trees, side_config(sources, "base"), draft.policy)
         _add_banners(draft, overlay.banners)
         sides, broken = _prepare(sources, trees, ports)
@@ -142,12 +143,21 @@ def _choose(
         loaded[name] = frozenset(file for side in evidence for probe in side.probes for file in probe.files)
         if any(side.status == "failed" for side in evidence):
             failed.add(name)
-    merged = {**specs["head"], **specs["base"]}
-    answer = touched.decide(sources.changed, loaded, merged, failed=failed)
+    sides = (side_config(sources, "base"), side_config(sources, "head"))
+    answer = touched.decide(sources.changed, loaded, _either(specs), failed=failed, sides=sides)
     draft.skipped = answer.skipped
     draft.changes = replace(draft.changes, environment=answer.environment)
     draft.notes = (*draft.notes, *(f"{name}: measured because {why}" for name, why in answer.models.items()))
     return tuple(answer.models)
+
+
+def _either(specs: dict[str, dict[str, ModelSpec]]) -> dict[str, ModelSpec]:
+    """One specification per model: base's, with the ``paths`` of both sides."""
+    merged = {**specs["head"], **specs["base"]}
+    for name in specs["base"].keys() & specs["head"].keys():
+        paths = dict.fromkeys((*specs["base"][name].paths, *specs["head"][name].paths))
+        merged[name] = replace(merged[name], paths=tuple(paths))
+    return merged
 
 
 def _pair_up(

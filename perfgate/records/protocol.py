@@ -200,7 +200,7 @@ class Failed:
     """The user's code, or the tree it came from, is at fault.
 
     ``kind``: ``raised``, ``oom``, ``exited``, ``hung``, ``killed``, ``foreign-code`` (loaded from
-    another checkout), ``import``, ``inputs``, ``protocol``, ``unsupported``. ``phase``: ``import``,
+    another checkout), ``import``, ``inputs``, ``protocol``, ``unsupported``. ``phase``: ``setup``, ``import``,
     ``build``, ``inputs``, ``first-step``, ``warm-up``, ``timing``, ``probe``, ``finish``.
     ``message`` is one line for people, ``trace`` the last lines of the traceback (capped).
     """

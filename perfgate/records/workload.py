@@ -67,6 +67,12 @@ class ModelSpec:
     timeout_s: float = 600.0
 
     @property
+    def modules(self) -> tuple[str, ...]:
+        """Modules that this model names, in order, each once: what a worker imports for it."""
+        texts = (self.entry, self.make_inputs, self.step, self.loss, self.optimizer)
+        return tuple(dict.fromkeys(module for text in texts if (module := text.partition(":")[0].strip())))
+
+    @property
     def workloads(self) -> tuple[Workload, ...]:
         """All cells of this model, in the order of the configuration."""
         return tuple(

@@ -25,11 +25,16 @@ QUIET_ROWS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """Absolute addresses; empty: there is none. ``commit`` is a prefix to which a SHA is appended."""
+    """Absolute addresses; empty: there is none. ``commit`` is a prefix to which a SHA is appended.
+
+    ``accepts``: somebody reads ``/perfgate accept`` commands where the comment is shown. Only then is the reader told
+    to write one.
+    """
 
     full_report: str = ""
     run: str = ""
     commit: str = ""
+    accepts: bool = False
 
 
 NO_LINKS = Links()
@@ -118,7 +123,7 @@ def build(report: Report, links: Links = NO_LINKS, *, quiet_rows: int = QUIET_RO
         title=report.title,
         why=report.why,
         next_step=next_step(report),
-        accept=filters.accept_example(report),
+        accept=filters.accept_example(report) if links.accepts else "",
         workloads=len(report.models),
         quiet_left=max(0, len(quiet) - quiet_rows),
         duration=units.wall_clock(report.run.duration_s),

@@ -51,6 +51,9 @@ class Child:
                 return _protocol("a workload is open already: one process measures one workload", request)
             from perfgate.worker import opening
 
+            if request.probe:
+                # Imports inside functions show only while the model runs; a timed process does without the wrapper.
+                self._side.graph.install()
             self._session, opened = opening.open_workload(request, self._side)
             return opened
         if self._session is None:

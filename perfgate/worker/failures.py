@@ -48,7 +48,8 @@ class WorkerError(Exception):
 
 def refuse(kind: str, phase: str, message: str) -> NoReturn:
     """Raise a failure found by perfgate itself; ``message`` ends in what to do next."""
-    raise WorkerError(Failed(kind=kind, phase=phase, message=_one_line(message))) from None
+    # Not cut to MAX_MESSAGE: it may name two long paths, and its end is the remedy.
+    raise WorkerError(Failed(kind=kind, phase=phase, message=" ".join(message.split()))) from None
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from types import ModuleType
 from perfgate.records.protocol import Failed, Prepare, Prepared, Software
 from perfgate.worker import process
 from perfgate.worker.failures import WorkerError, phase, refuse
+from perfgate.worker.imports import ImportGraph
 from perfgate.worker.provenance import OpenedFiles, prove
 from perfgate.worker.surroundings import Surroundings
 
@@ -30,13 +31,15 @@ class Side:
     """What a prepared process knows; children made by fork have it too.
 
     ``broken`` maps a module that could not be imported to why: only workloads that need it fail.
-    ``before`` is torch's global state before any of the user's code ran.
+    ``before`` is torch's global state before any of the user's code ran. ``graph`` tells apart which modules
+    were imported for which model.
     """
 
     request: Prepare
     opened: OpenedFiles
     before: Surroundings
     broken: dict[str, Failed] = field(default_factory=dict)
+    graph: ImportGraph = field(default_factory=ImportGraph)
     proved: set[str] = field(default_factory=set)
 
     def prove(self) -> None:
@@ -51,7 +54,7 @@ def prepare(request: Prepare, opened: OpenedFiles) -> tuple[Side, Prepared]:
     except OSError as error:
         message = f"processors {list(request.cpus or ())} cannot be used ({error.strerror}): check the runner's CPU set"
         refuse("unsupported", "import", message)
-    _enter(request)
+    enter(request)
     started = time.perf_counter_ns()
     with phase("import", request.checkout, kind="import"):
         torch = _import_torch(threads)
@@ -73,7 +76,8 @@ def prepare(request: Prepare, opened: OpenedFiles) -> tuple[Side, Prepared]:
     return side, Prepared(pid=os.getpid(), software=software, can_fork=not reason, reason=reason, import_ns=elapsed)
 
 
-def _enter(request: Prepare) -> None:
+def enter(request: Prepare) -> None:
+    """Make the checkout the working folder and put its ``pythonpath`` first. Raises WorkerError, ``import``."""
     checkout = Path(request.checkout)
     if not checkout.is_dir():
         refuse("import", "import", f"{request.side}: there is no folder {checkout}: check out this side again")
@@ -102,11 +106,14 @@ def _import_torch(threads: int) -> ModuleType:
 def _import_modules(side: Side) -> None:
     request = side.request
     users = [name for name in dict.fromkeys(request.modules) if not _is_torch(name)]
+    side.graph.install()
     for name in users:
         try:
             import_module(name, request)
         except WorkerError as failure:
             side.broken[name] = failure.failed
+    side.graph.remove()
+    side.graph.settle(users)
     if side.broken and len(side.broken) == len(users):
         # Foreign code explains many import errors (a module that only the other checkout has): say that first.
         side.prove()

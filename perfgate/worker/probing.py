@@ -6,21 +6,19 @@ In: an opened, warm workload in a process that is never timed. Out: ``Probe``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from perfgate.records.protocol import Open, Probe
 from perfgate.worker import counting, loading, seeds, stepping, timing
 from perfgate.worker.device import Devices
+from perfgate.worker.first import First
 from perfgate.worker.inputs import Arguments
 from perfgate.worker.loading import Loaded
 from perfgate.worker.preparing import Side
 from perfgate.worker.stepping import Step
 from perfgate.worker.timing import WarmUp
-
-if TYPE_CHECKING:
-    from perfgate.worker.opening import First
 
 # The peak of a single call may still contain one-off buffers of libraries.
 _PEAK_CALLS = 3
@@ -59,7 +57,7 @@ def probe(
         exact=exact,
         inputs=first.inputs,
         outputs=first.outputs,
-        files=side.opened.used(side.request),
+        files=side.opened.used(side.request, lambda name: side.graph.belongs(name, request.spec.modules)),
         not_counted=tuple(missing),
         notes=tuple(note for note in notes if note),
         items=step.items,

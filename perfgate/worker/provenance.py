@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -63,16 +63,22 @@ class OpenedFiles:
         if isinstance(name, str) and name not in ("localhost", "127.0.0.1", "::1", ""):
             self.hosts.add(name)
 
-    def used(self, prepare: Prepare) -> tuple[str, ...]:
+    def used(self, prepare: Prepare, belongs: Callable[[str], bool] = lambda _: True) -> tuple[str, ...]:
         """Files of the checkout that were opened or imported, relative to it, sorted.
 
+        ``belongs`` says of a loaded module's name whether it is the workload's; sources of others are left out.
         Caches, version control, and packages installed below it are left out; of an installed copy of the
         checkout's own package its source is named. A link is named beside the file it leads to.
         """
         root = os.path.realpath(prepare.checkout)
         paths = set(map(_source, self.paths))
         names: set[str] = set()
-        for name, file in _module_files():
+        modules = [(name, file, belongs(name)) for name, file in _module_files()]
+        # Two modules may share a file; opened data files, and what was opened at import time, count for every model.
+        paths -= {file for _, file, mine in modules if not mine}
+        for name, file, mine in modules:
+            if not mine:
+                continue
             paths.add(file)
             if _NOT_SOURCES.intersection(file.split("/")):
                 names.update(filter(None, [_expected(name, prepare, root)]))

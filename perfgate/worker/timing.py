@@ -91,10 +91,10 @@ def time_block(
     on_device: list[int] = []
     spans: list[dict[str, int]] = []
     inner = request.inner
-    compiled = compilations()
     with quiet_collector(), step.context():
         _discard(step, devices, request, clock)
         step.take_spans()
+        compiled = compilations()
         cpu_before, wall_before = cpu_clock(), clock()
         for _ in range(request.samples):
             devices.begin()

@@ -3,8 +3,8 @@
 The script of a workload is its specification's ``inputs`` table:
 
     step_us     latency of a step; every sample is that, times ``1.08`` in half of the processes if ``bimodal``
-    open, time, finish   what happens instead of the reply: raise, eat (memory), exit, kill, hang, garbage, huge, unknown,
-                chatter, wrong, short; with ``once`` (a path) only the first process that comes there does it
+    open, time, finish   what happens instead of the reply: raise, eat (memory), exit, kill, hang, garbage, huge,
+                unknown, chatter, wrong; with ``once`` (a path) only the first process that comes there does it
     memory      path: only one process at a time finds room, as on a card that holds one copy
     detach      path: a double-forked process in a session of its own writes its id there and burns CPU
     linger      the process does not end after Finish

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from perfgate.bench.nvml import Gpus, NoGpus
+from perfgate.bench.nvml import Gpu, Gpus, NoGpus
 from perfgate.bench.progress import NullProgress, Progress
 from perfgate.bench.session import Options, Session, Side, Work
 from perfgate.records.evidence import Block, Pair, SideEvidence, SideSamples
@@ -82,6 +82,35 @@ def descendants() -> list[int]:
     return [
         process.pid for process in psutil.Process().children(recursive=True) if process.status() != psutil.STATUS_ZOMBIE
     ]
+
+
+CARD = Gpu(index=0, uuid="GPU-00000000-0000-0000-0000-000000000001", name="fake", memory_bytes=2**30)
+
+
+class FakeGpus(NoGpus):
+    """One card whose figures a test sets; ``clocks`` are handed out in turn."""
+
+    def __init__(self, **facts) -> None:
+        super().__init__()
+        self.facts = facts
+        self.energies = iter(facts.get("energy", ()))
+
+    def all(self):
+        return (CARD,)
+
+    def sm_clock_mhz(self, uuid):
+        clock = self.facts.get("clock")
+        return clock() if callable(clock) else clock
+
+    def throttle(self, uuid):
+        return self.facts.get("throttle", ())
+
+    def energy_j(self, uuid):
+        return next(self.energies, None)
+
+    def processes(self, uuid):
+        found = self.facts.get("processes")
+        return found() if callable(found) else found
 
 
 @dataclass

@@ -90,6 +90,10 @@ def runner(rng: random.Random, *, cv: float, drift: float = 0.0, change: float =
     return noise
 
 
+def bimodal(rng: random.Random) -> Noise:
+    return lambda _model, _index: (1e7 * rng.choice((1, 1.08)), 1e7 * rng.choice((1, 1.08)))
+
+
 def test_run__two_hundred_equal_gates_on_a_noisy_runner():
     """M13: CV 10 % and drift; false reds at most at the promised rate, everything else says inconclusive or passes."""
     states = []
@@ -108,7 +112,7 @@ def test_run__bimodal_processes_do_not_turn_red():
     red = 0
     for seed in range(200):
         rng = random.Random(seed)
-        lab = FakeLab(lambda _model, _index, r=rng: (1e7 * r.choice((1, 1.08)), 1e7 * r.choice((1, 1.08))))
+        lab = FakeLab(bimodal(rng))
         (course,) = measure(lab, [work(spec())], GATE)
         red += verdict(course) == "regression"
     assert red <= 6

@@ -36,8 +36,7 @@ def test_probe__two_processes_of_each_side(tmp_path):
     ("script", "kind", "words"),
     [
         ({"open": "raise"}, "raised", "no such layer"),
-        ({"open": "oom"}, "oom", "2 GiB"),
-        ({"open": "memory"}, "oom", "MemoryError"),
+        ({"open": "eat"}, "oom", "MemoryError"),
         ({"open": "exit"}, "exited", "building and running once"),
         ({"open": "kill"}, "killed", "SIGKILL"),
         ({"open": "garbage"}, "protocol", "cannot be read"),
@@ -172,12 +171,22 @@ def test_compare__worker_that_dies_once_costs_a_pair(tmp_path):
 
 
 def test_compare__copies_that_do_not_fit_together_are_alive_alone(tmp_path):
-    base = spec(open="oom", once=str(tmp_path / "once"))
+    model = spec(memory=str(tmp_path / "card"))
     with session(tmp_path) as running:
-        # The second copy to open runs out of memory once; whichever side is first, the pair is made of single processes.
-        (evidence,) = running.compare([work(base, base)], plan(), 60)
-    assert evidence.end == "decided"
-    assert len(evidence.pairs) >= 5
+        facts = running.probe({"base": {"m": model}, "head": {"m": model}})
+        assert {side.status for sides in facts.values() for side in sides.values()} == {"ok"}
+        (evidence,) = running.compare([work(model)], plan(), 60)
+    assert (evidence.end, len(evidence.pairs)) == ("decided", 5)
+    assert {len(pair.head.blocks) for pair in evidence.pairs} == {2}
+    assert any("do not fit in memory together" in note for note in evidence.notes)
+
+
+def test_compare__head_that_does_not_fit_alone_has_failed(tmp_path):
+    with session(tmp_path) as running:
+        (evidence,) = running.compare([work(spec(), spec(open="eat"))], plan(), 60)
+    assert (evidence.end, evidence.head.status) == ("failed", "failed")
+    assert evidence.head.failure is not None
+    assert evidence.head.failure.kind == "oom"
 
 
 def test_compare__fresh_processes_where_forking_is_unsafe(tmp_path):
@@ -268,6 +277,7 @@ def test_compare__log_and_environment_hold_no_secret(tmp_path):
     environ = {**os.environ, "GITHUB_TOKEN": "hush", "ACTIONS_RUNTIME_TOKEN": "hush", "HF_TOKEN": "hush"}
     with session(tmp_path, environ=environ) as running:
         running.probe({"head": {"m": spec()}})
+        assert running._place is not None
         assert all("hush" not in value for value in running._place.environments["head"].values())
 
 

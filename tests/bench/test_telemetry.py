@@ -2,36 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.bench.nvml import Gpu, NoGpus
+from perfgate.bench.nvml import NoGpus
 from perfgate.bench.telemetry import Watch, disturbance
 from perfgate.records.evidence import Block
-
-CARD = Gpu(index=0, uuid="GPU-00000000-0000-0000-0000-000000000001", name="fake", memory_bytes=2**30)
-
-
-class FakeGpus(NoGpus):
-    """One card whose figures a test sets; ``clocks`` are handed out in turn."""
-
-    def __init__(self, **facts) -> None:
-        super().__init__()
-        self.facts = facts
-        self.energies = iter(facts.get("energy", ()))
-
-    def all(self):
-        return (CARD,)
-
-    def sm_clock_mhz(self, uuid):
-        clock = self.facts.get("clock")
-        return clock() if callable(clock) else clock
-
-    def throttle(self, uuid):
-        return self.facts.get("throttle", ())
-
-    def energy_j(self, uuid):
-        return next(self.energies, None)
-
-    def processes(self, uuid):
-        return self.facts.get("processes")
+from tests.bench.helpers import CARD, FakeGpus
 
 
 def watch(**facts) -> Watch:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -93,6 +94,20 @@ def test_checkouts__two_runs_at_once(tmp_path):
         assert first.run_dir != second.run_dir
         assert (first.head / "model.py").exists()
         assert (second.head / "model.py").exists()
+    assert worktrees_of(repo) == 1
+
+
+def test_checkouts__many_runs_at_once_do_not_stumble_over_one_another(tmp_path):
+    """git reads half-made worktrees of others and gives up: the runs must take turns."""
+    repo, base, head = two_commits(tmp_path / "repo")
+
+    def run(_: int) -> tuple[str, bool]:
+        with checkouts(repo.git, base, head, tmp_path / "runs") as trees:
+            return (trees.head / "model.py").read_text(encoding="utf-8"), (trees.head / ".git").is_file()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(run, range(8))) == {("head", True)}
+    assert list((tmp_path / "runs").iterdir()) == []
     assert worktrees_of(repo) == 1
 
 

@@ -33,7 +33,7 @@ CONFIG = """\
 version = 1
 
 [gate]
-budget = "5s"
+budget = "15s"
 looks = [2]
 groups = 1
 block = "2ms"

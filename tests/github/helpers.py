@@ -48,7 +48,7 @@ def make_report(*models: ModelResult, **changes: Any) -> Report:
     values: dict[str, Any] = {
         "format": 1, "verdict": "regression", "base": Revision(sha=BASE), "head": Revision(sha=HEAD),
         "environment": Environment(hardware_id="hw"), "title": "resnet50 trains 20 % slower", "why": "More work.",
-        "exit_code": 1, "check": "failure", "would_fail": False, "run": make_run(),
+        "exit_code": 1, "check": "failure", "would_fail": True, "run": make_run(),
         "policy": make_policy_summary(),
     }  # fmt: skip
     return Report(models=models, **{**values, **changes})

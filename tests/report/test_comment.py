@@ -94,8 +94,13 @@ def test_comment__the_table_reads_as_the_report_says():
 
 
 def test_comment__only_a_red_one_says_how_to_accept():
-    said = {form: "/perfgate accept" in comment(build()[0]) for form, build in FORMS.items()}
+    heard = Links(accepts=True)
+    said = {form: "/perfgate accept" in comment(build()[0], links=heard) for form, build in FORMS.items()}
     assert {form for form, present in said.items() if present} == {"regression", "mixed", "many"}
+
+
+def test_comment__tells_nobody_to_write_a_command_that_nobody_reads():
+    assert not any("/perfgate accept" in comment(build()[0]) for build in FORMS.values())
 
 
 def test_comment__last_sentence_names_both_commits_policy_duration_and_links():

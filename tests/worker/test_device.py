@@ -1,3 +1,4 @@
+# mypy: allow-subclassing-any, disable-error-code="name-defined"
 from __future__ import annotations
 
 import pytest
@@ -102,11 +103,11 @@ def test_cuda_device__times_waits_and_counts_memory():
     x = torch.ones(2048, 2048, device="cuda:0")
     made.sync()
     made.reset_peak()
-    start = made.peak_bytes()
+    start = made.peak_bytes() or 0
     made.begin()
     y = x @ x
     made.end()
     made.sync()
 
     assert (made.elapsed_ns() or 0) > 1000
-    assert made.peak_bytes() - start >= y.numel() * 4
+    assert (made.peak_bytes() or 0) - start >= y.numel() * 4

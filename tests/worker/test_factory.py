@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -133,17 +134,14 @@ def test_factory__ends_when_its_socket_does_and_takes_its_children_along(shim, c
 def test_factory__killed_parent_kills_the_whole_family(shim, checkout, tmp_path):
     # A stand-in for the parent, since this test cannot be killed itself: it starts the worker and waits.
     ours, theirs = socket.socketpair()
-    parent = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import subprocess, sys, time\n"
-            f"p = subprocess.Popen([sys.executable, {str(shim)!r}, '--socket', '{theirs.fileno()}', 'factory'],"
-            f" pass_fds=({theirs.fileno()},), start_new_session=True)\n"
-            "time.sleep(600)",
-        ],
-        pass_fds=(theirs.fileno(),),
+    fd = theirs.fileno()
+    command = [sys.executable, str(shim), "--socket", str(fd), "factory"]
+    program = (
+        "import subprocess, time\n"
+        f"p = subprocess.Popen({command!r}, pass_fds=({fd},), start_new_session=True)\n"
+        "time.sleep(600)"
     )
+    parent = subprocess.Popen([sys.executable, "-c", program], pass_fds=(fd,))
     theirs.close()
     from perfgate.records.protocol import FactoryReply
 
@@ -475,7 +473,8 @@ def test_protocol__replies_are_single_lines_of_ascii(factory):
 
     assert data.endswith(b"\n")
     assert data.count(b"\n") == 1
-    assert isinstance(loads(ChildReply, data), Failed)
+    replies: Any = ChildReply
+    assert isinstance(loads(replies, data), Failed)
     child.close()
 
 

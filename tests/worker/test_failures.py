@@ -12,7 +12,7 @@ from perfgate.worker.failures import MAX_MESSAGE, MAX_TRACE, WorkerError, descri
 def raised(error: BaseException) -> BaseException:
     try:
         raise error
-    except BaseException as caught:
+    except BaseException as caught:  # noqa: BLE001 - any
         return caught
 
 
@@ -48,7 +48,10 @@ def test_describe__deep_recursion_keeps_the_last_lines_only():
     ("error", "kind"),
     [
         (MemoryError(), "oom"),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 byte"), "oom"),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 byte"),
+            "oom",
+        ),
         (type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory."), "oom"),
         (RuntimeError("shapes do not match"), "raised"),
         (SystemExit(3), "exited"),
@@ -60,13 +63,13 @@ def test_describe__kinds(error, kind):
 
 
 def test_describe__text_that_raises_does_not_hide_the_error():
-    class Broken(Exception):
+    class BrokenError(Exception):
         def __str__(self):
             raise RuntimeError("no text")
 
-    failed = describe(raised(Broken()), "build", "/checkout")
+    failed = describe(raised(BrokenError()), "build", "/checkout")
 
-    assert "Broken" in failed.message
+    assert "BrokenError" in failed.message
 
 
 @pytest.mark.parametrize(

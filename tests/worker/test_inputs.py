@@ -1,7 +1,9 @@
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict, namedtuple
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +23,7 @@ Pair = namedtuple("Pair", ["left", "right"])  # noqa: PYI024
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    mask: object
+    mask: Any
     scale: float = 2.0
     derived: object = dataclasses.field(init=False, default=None)
 
@@ -32,7 +34,7 @@ class Config:
 
 @dataclasses.dataclass(slots=True)
 class Slotted:
-    x: object
+    x: Any
 
 
 def one(text, batch=3, seed=1, path="inputs[0]"):

@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("torch")
 
-from perfgate.records.protocol import Time  # noqa: E402
-from perfgate.worker.failures import WorkerError  # noqa: E402
-from perfgate.worker.session import Session  # noqa: E402
-from perfgate.worker.stepping import GeneratorStep  # noqa: E402
-from perfgate.worker.timing import quiet_collector, time_block, warm_up  # noqa: E402
-from tests.worker.fakes import FakeClock, FakeDevice, make_devices, make_step  # noqa: E402
-from tests.worker.helpers import make_open  # noqa: E402
+from perfgate.records.protocol import Time
+from perfgate.worker.failures import WorkerError
+from perfgate.worker.session import Session
+from perfgate.worker.stepping import GeneratorStep
+from perfgate.worker.timing import quiet_collector, time_block, warm_up
+from tests.worker.fakes import FakeClock, FakeDevice, make_devices, make_step
+from tests.worker.helpers import make_open
 
 pytestmark = pytest.mark.torch
 
@@ -31,6 +31,15 @@ def warm_request(**changes):
 
 def block(**changes):
     return Time(**{"samples": 5, "inner": 1, "discard_calls": 2, "discard_ns": 20 * MS, **changes})
+
+
+class Recording:
+    def __init__(self, clock, calls, duration):
+        self.clock, self.calls, self.duration = clock, calls, duration
+
+    def __call__(self):
+        self.calls.append(1)
+        self.clock.sleep(self.duration)
 
 
 def test_time_block__includes_the_wait_for_the_device():
@@ -75,8 +84,8 @@ def test_time_block__device_time_is_that_of_the_workloads_own_device():
 def test_time_block__inner_calls_share_one_sample():
     # M11: 2-us calls, 500 together make a sample of a millisecond.
     clock = FakeClock()
-    calls = []
-    step = make_step(lambda: (calls.append(1), clock.sleep(2 * US)))
+    calls: list[int] = []
+    step = make_step(Recording(clock, calls, 2 * US))
 
     timed = time_block(step, make_devices(clock), block(inner=500, samples=3, discard_ns=0), clock, clock)
 
@@ -87,8 +96,8 @@ def test_time_block__inner_calls_share_one_sample():
 @pytest.mark.parametrize(("call_ms", "thrown"), [(1, 20), (15, 2), (50, 2)])
 def test_time_block__throws_away_until_both_calls_and_time_are_reached(call_ms, thrown):
     clock = FakeClock()
-    calls = []
-    step = make_step(lambda: (calls.append(1), clock.sleep(call_ms * MS)))
+    calls: list[int] = []
+    step = make_step(Recording(clock, calls, call_ms * MS))
 
     timed = time_block(step, make_devices(clock), block(samples=3), clock, clock)
 
@@ -98,12 +107,33 @@ def test_time_block__throws_away_until_both_calls_and_time_are_reached(call_ms, 
 
 def test_time_block__counts_processor_time_of_the_samples_only():
     wall, cpu = FakeClock(), FakeClock()
-    step = make_step(lambda: (wall.sleep(10 * MS), cpu.sleep(7 * MS)))
+
+    def call():
+        wall.sleep(10 * MS)
+        cpu.sleep(7 * MS)
+
+    step = make_step(call)
 
     timed = time_block(step, make_devices(wall), block(samples=4), wall, cpu)
 
     assert timed.cpu_ns == 28 * MS
     assert timed.wall_ns == 40 * MS
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_time_block__recompilations_inside_are_counted():
+    # M52: a compiled function that is given another shape in every call.
+    torch = pytest.importorskip("torch")
+    compiled = torch.compile(lambda x: x + 1, backend="eager", dynamic=False)
+    sizes = iter(range(1, 100))
+    same = torch.ones(3)
+    clock = FakeClock()
+
+    moving = time_block(make_step(lambda: compiled(torch.ones(next(sizes)))), make_devices(clock), block(discard_ns=0))
+    steady = time_block(make_step(lambda: compiled(same)), make_devices(clock), block(discard_ns=0))
+
+    assert moving.recompiles == 5
+    assert steady.recompiles == 0
 
 
 class Sometimes:

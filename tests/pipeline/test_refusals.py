@@ -1,0 +1,118 @@
+"""What cannot or need not be measured: one clear line, the right exit code, outputs all the same. No torch is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.repositories import GATE, LINEAR, commit, gate, left_behind, model, repository, write
+
+NET = {"perfgate.toml": GATE + model("net"), "net.py": LINEAR}
+
+
+def test_run__without_any_configuration(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", {"net.py": LINEAR}, {"net.py": LINEAR + "\n"})
+    run = gate(repo)
+    assert run.code == 2
+    assert "perfgate.toml" in run.out
+    assert run.report is not None
+    assert run.report["verdict"] == "error"
+    assert {path.name for path in run.folder.iterdir()} >= {"measurements.json", "comment.md", "report.html"}
+
+
+def test_run__configuration_that_is_not_committed_is_named(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", {"net.py": LINEAR}, {"net.py": LINEAR + "\n"})
+    write(repo, {"perfgate.toml": NET["perfgate.toml"]})
+    run = gate(repo)
+    assert run.code == 2
+    assert "commit it" in run.out
+
+
+def test_run__three_configuration_errors_are_said_at_once(tmp_path: Path) -> None:
+    wrong = GATE.replace('tolerance = "50%"', 'tolerence = "50%"') + model("net", batch='"many"') + "[models.other]\n"
+    repo = repository(tmp_path / "repo", NET, {"perfgate.toml": wrong})
+    run = gate(repo)
+    assert run.code == 2
+    for word in ("tolerence", "models.net.batch", "models.other"):
+        assert word in run.out
+    assert "tolerance" in run.out
+    assert "Traceback" not in run.err
+
+
+def test_run__unknown_revision(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", NET, {})
+    run = gate(repo, base="no-such-branch")
+    assert run.code == 2
+    assert "no-such-branch" in run.out
+
+
+def test_run__outside_a_repository(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    run = gate(tmp_path / "plain")
+    assert run.code == 2
+    assert "repository" in run.out
+
+
+def test_run__only_documentation_changed(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", NET, {"README.md": "words\n", "docs/guide.md": "more words\n"})
+    run = gate(repo)
+    assert run.code == 0, run.out
+    assert run.report is not None
+    assert run.report["verdict"] == "unchanged"
+    assert run.report["check"] == "success"
+    assert run.report["skipped"] == [{"model": "net", "reason": "only documentation changed"}]
+    assert left_behind(repo) == []
+
+
+def test_run__switched_off_by_the_environment(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", NET, {"net.py": LINEAR + "# slower\n"})
+    run = gate(repo, env={"PERFGATE_MODE": "off"})
+    assert run.code == 0
+    assert "PERFGATE_MODE" in run.out
+
+
+def test_run__output_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", NET, {"README.md": "words\n"})
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    run = gate(repo, "--out", str(tmp_path / "file" / "out"))
+    assert run.code == 3
+    assert "--out" in run.err
+    assert "Traceback" not in run.err
+
+
+def test_run__interpreter_that_is_not_there(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", NET, {"net.py": LINEAR + "\n"})
+    run = gate(repo, "--python", ".venv/bin/python")
+    assert run.code == 2
+    assert ".venv/bin/python" in run.out
+    assert left_behind(repo) == []
+
+
+def test_run__corrupt_database_is_not_judged_and_not_touched(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", NET, {"net.py": LINEAR + "\n"})
+    broken = tmp_path / "broken.sqlite"
+    broken.write_bytes(b"not a database, but many bytes of something else" * 100)
+    # Nothing is measured here, so nothing needs to be recorded and the database is not even opened.
+    run = gate(repo, "--store", str(broken), env={"PERFGATE_MODE": "off"})
+    assert run.code == 0
+    assert broken.read_bytes().startswith(b"not a database")
+
+
+@pytest.mark.parametrize("variables", [{"LC_ALL": "C", "PYTHONIOENCODING": "cp1252"}, {"LANG": "de_DE", "LC_ALL": ""}])
+def test_run__in_any_locale(tmp_path: Path, variables: dict[str, str]) -> None:
+    repo = repository(tmp_path / "répo with space", NET, {"README.md": "wörds\n"})
+    run = gate(repo, env=variables)
+    assert run.code == 0, run.err
+    assert "unchanged" in (run.folder / "report.json").read_text(encoding="utf-8")
+
+
+def test_run__a_new_commit_changes_the_answer(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", NET, {"README.md": "words\n"})
+    first = gate(repo)
+    write(repo, {"CHANGELOG.md": "more\n"})
+    head = commit(repo)
+    second = gate(repo)
+    assert first.report is not None
+    assert second.report is not None
+    assert second.report["head"]["sha"] == head != first.report["head"]["sha"]
