@@ -33,7 +33,6 @@ from perfgate.stats.sequential import looks_and_alphas
 
 GATING_STARTS = "The base revision has no policy: nothing is gated here, gating starts after merge."
 WOULD_HAVE_FAILED = "Report mode: this run would have failed."
-_INTERVALS = "Intervals are 95 %, each alone; verdicts use stricter ones that hold for the whole run."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,8 +185,6 @@ def _notes(
     measurements: Measurements, accepted: tuple[Acceptance, ...], *, counted: int, planned: int
 ) -> tuple[str, ...]:
     notes = list(measurements.notes)
-    if counted:
-        notes.append(_INTERVALS)
     if planned > counted > 0:
         notes.append(f"The false-alarm rate is shared by {planned} comparisons, {counted} of them in this report.")
     targets = {

@@ -46,7 +46,7 @@ def of_workload(evidence: WorkloadEvidence, rows: tuple[MetricResult, ...], chan
 
 
 def software_differences(evidence: WorkloadEvidence) -> tuple[str, ...]:
-    """``torch 2.4.0 -> 2.5.0`` for each version that differs between the sides; () where a side's is unknown."""
+    """``torch 2.4.0 → 2.5.0`` for each version that differs between the sides; () where a side's is unknown."""
     base, head = evidence.base.software, evidence.head.software
     return () if base is None or head is None else _differences(base.versions, head.versions)
 
@@ -84,7 +84,7 @@ def _labelled(row: MetricResult) -> str:
 def _differences(base: dict[str, str], head: dict[str, str]) -> tuple[str, ...]:
     names = sorted(base.keys() | head.keys())
     return tuple(
-        f"{name} {base.get(name, 'none')} -> {head.get(name, 'none')}"
+        f"{name} {base.get(name, 'none')} → {head.get(name, 'none')}"
         for name in names
         if base.get(name) != head.get(name)
     )
@@ -131,7 +131,7 @@ def _counts(rows: tuple[MetricResult, ...]) -> list[str]:
         label = definition(row.metric).label
         if row.base != row.head:
             change = "" if row.ratio is None else f" ({percent(row.ratio - 1, sign=True)})"
-            found.append(f"{label} {quantity(row.base, row.unit)} -> {quantity(row.head, row.unit)}{change}")
+            found.append(f"{label} {quantity(row.base, row.unit)} → {quantity(row.head, row.unit)}{change}")
         elif row.metric in _COUNTED:
             same.append(label)
     if same:
@@ -165,7 +165,7 @@ def _outputs(base: SideEvidence, head: SideEvidence) -> str:
     if not _varies([*ours, *theirs]):
         return "outputs are equal"
     if ours[0].layout != theirs[0].layout:
-        return f"outputs have another layout: {_layout(ours[0])} -> {_layout(theirs[0])}"
+        return f"outputs have another layout: {_layout(ours[0])} → {_layout(theirs[0])}"
     between = [relative_difference(b, h) for b in ours for h in theirs]
     if any(value is None for value in between):
         return "outputs differ, and hold no values that could be compared"
@@ -211,7 +211,7 @@ def _first_step(rows: tuple[MetricResult, ...]) -> list[str]:
     row = next((row for row in rows if row.metric == "first_step"), None)
     if row is None or row.ratio is None or abs(row.ratio - 1) < _FIRST_STEP_CHANGE:
         return []
-    return [f"first step {duration(row.base)} -> {duration(row.head)} (never part of step time)"]
+    return [f"first step {duration(row.base)} → {duration(row.head)} (never part of step time)"]
 
 
 def _measuring(evidence: WorkloadEvidence) -> list[str]:

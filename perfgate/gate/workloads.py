@@ -66,7 +66,8 @@ def failure_line(failure: Failed | None) -> str:
         return "failed without a message"
     lines = [line.strip() for line in failure.trace.splitlines() if line.strip()]
     text = lines[-1] if lines else failure.message.strip() or failure.kind
-    return f"{text} ({failure.kind} in {failure.phase})"
+    where = failure.phase if failure.kind in (failure.phase, "raised") else f"{failure.kind} in {failure.phase}"
+    return f"{text} ({where})"
 
 
 def nothing_works(evidence: WorkloadEvidence) -> bool:

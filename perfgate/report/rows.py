@@ -44,7 +44,7 @@ class Row:
     gated: bool
     informative: bool
     position: int
-    sort: tuple[int, float, int, int]
+    sort: tuple[int, bool, float, int, int]
 
 
 def workload_rows(model: ModelResult, label: str, position: int) -> tuple[Row, ...]:
@@ -112,6 +112,8 @@ def _metric_row(model: ModelResult, label: str, result: MetricResult, position: 
         position=position,
         sort=(
             filters.severity(result.verdict),
+            # What people wait for comes before what explains it.
+            not result.metric.startswith(("latency", "span:")) or result.kind == metrics.SHOWN,
             -abs(worse) if result.verdict == verdicts.IMPROVEMENT else -worse,
             _KIND_ORDER.get(result.kind, len(_KIND_ORDER)),
             position,
@@ -139,5 +141,5 @@ def _workload_row(model: ModelResult, label: str, position: int) -> Row:
         gated=True,
         informative=model.informative,
         position=position,
-        sort=(filters.severity(model.verdict), float("-inf"), -1, position),
+        sort=(filters.severity(model.verdict), False, float("-inf"), -1, position),
     )

@@ -98,7 +98,9 @@ def _import_torch(threads: int) -> ModuleType:
     if release < _OLDEST_TORCH:
         message = f"torch {torch.__version__} is too old: perfgate measures with torch 2.4 or newer, update it in setup"
         refuse("unsupported", "import", message)
-    torch.set_num_threads(threads)
+    # The environment has set it already, and the call itself starts a thread pool, after which forking is unsafe.
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
     torch.set_num_interop_threads(1)
     return torch
 

@@ -297,7 +297,7 @@ def test_judge__b24_software_that_differs_without_a_change_is_invalid():
     base, head = ok(software=Software(versions={"torch": "2.4.0"})), ok(software=Software(versions={"torch": "2.5.0"}))
     report = judged(workload(1.3, base=base, now=head))
     assert (report.verdict, report.exit_code) == ("invalid", 3)
-    assert "torch 2.4.0 -> 2.5.0" in row(report).note
+    assert "torch 2.4.0 → 2.5.0" in row(report).note
 
 
 def test_judge__b24_software_that_the_pull_request_changes_is_judged_and_named_first():
@@ -305,7 +305,7 @@ def test_judge__b24_software_that_the_pull_request_changes_is_judged_and_named_f
     report = judged(workload(1.3, base=base, now=head), changes=Changes(environment=("requirements.txt",)))
     assert report.verdict == "regression"
     assert only(report).reasons[0] == "the pull request changes the environment: requirements.txt"
-    assert only(report).reasons[1] == "versions: torch 2.4.0 -> 2.5.0"
+    assert only(report).reasons[1] == "versions: torch 2.4.0 → 2.5.0"
     assert report.software == {"torch": "2.5.0"}
 
 

@@ -201,7 +201,7 @@ def test_judge__different_work_is_red_even_before_any_pair():
 def test_judge__a_failure_of_head_shows_the_tracebacks_last_line():
     trace = 'Traceback (most recent call last):\n  File "m.py", line 3, in f\nRuntimeError: mat1 and mat2 shapes\n'
     report = judged(workload(now=failed("head raised", trace=trace, phase="first-step")))
-    assert only(report).reasons[0] == "head fails: RuntimeError: mat1 and mat2 shapes (raised in first-step)"
+    assert only(report).reasons[0] == "head fails: RuntimeError: mat1 and mat2 shapes (first-step)"
     assert report.title == "resnet no longer runs (infer, batch 1, cpu)"
 
 

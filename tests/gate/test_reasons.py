@@ -51,11 +51,11 @@ def test_reasons__a_head_that_became_random():
 
 def test_reasons__outputs_of_another_layout():
     found = reasons_of(base=two(outputs=digest(1.0)), now=two(outputs=digest(1.0, layout="out bfloat16[1]")))
-    assert "outputs have another layout: out float32[1] -> out bfloat16[1]" not in found, (
+    assert "outputs have another layout: out float32[1] → out bfloat16[1]" not in found, (
         "equal bytes say equal outputs"
     )
     found = reasons_of(base=two(outputs=digest(1.0)), now=two(outputs=digest(2.0, layout="out bfloat16[1]")))
-    assert "outputs have another layout: out float32[1] -> out bfloat16[1]" in found
+    assert "outputs have another layout: out float32[1] → out bfloat16[1]" in found
 
 
 def test_reasons__outputs_that_turn_to_nan():
@@ -77,7 +77,7 @@ def test_reasons__b29_inputs_without_a_seed():
 
 def test_reasons__counts_changed_and_unchanged():
     found = reasons_of(head=1.1, base=two(flop=8e9, params=25), now=two(flop=9e9, params=25))
-    assert "F 8.00 GFLOP (4.00 GMAC) -> 9.00 GFLOP (4.50 GMAC) (+12.5 %)" in found
+    assert "F 8.00 GFLOP (4.00 GMAC) → 9.00 GFLOP (4.50 GMAC) (+12.5 %)" in found
     assert "parameters are unchanged" in found
     alone = reasons_of(base=two(flop=8e9), now=two(flop=8e9))
     assert "F is unchanged" in alone
@@ -99,7 +99,7 @@ def test_reasons__flags_and_threads_that_head_sets_itself():
     report = judged(workload(base=base, now=now))
     assert report.verdict == "pass"
     assert only(report).reasons[:2] == (
-        "library settings differ: cudnn.benchmark False -> True",
+        "library settings differ: cudnn.benchmark False → True",
         "threads differ: 1 on base, 4 on head",
     )
 
@@ -107,7 +107,7 @@ def test_reasons__flags_and_threads_that_head_sets_itself():
 def test_reasons__first_step_is_said_and_never_gated():
     report = judged(workload(head_side={"first_step_ns": 900_000_000}))
     assert report.verdict == "pass"
-    assert "first step 100 ms -> 900 ms (never part of step time)" in only(report).reasons
+    assert "first step 100 ms → 900 ms (never part of step time)" in only(report).reasons
 
 
 def test_reasons__a_head_that_is_less_stable():

@@ -81,7 +81,7 @@ def test_why__a_regression_gives_its_causes():
     report = judged(workload(1.2, base=ok(flop=8e9, params=3), now=ok(flop=9e9, params=3)))
     assert (
         report.why
-        == "F 8.00 GFLOP (4.00 GMAC) -> 9.00 GFLOP (4.50 GMAC) (+12.5 %). Parameters are unchanged. Outputs are equal."
+        == "F 8.00 GFLOP (4.00 GMAC) → 9.00 GFLOP (4.50 GMAC) (+12.5 %). Parameters are unchanged. Outputs are equal."
     )
 
 
@@ -92,7 +92,7 @@ def test_why__several_regressions_name_the_largest():
 
 def test_why__a_failure_gives_its_last_line():
     report = judged(workload(now=failed(trace="Traceback\nKeyError: 'w'")))
-    assert report.why == "Head fails: KeyError: 'w' (raised in build)."
+    assert report.why == "Head fails: KeyError: 'w' (build)."
 
 
 def test_why__pass_says_what_would_have_been_seen():

@@ -26,7 +26,7 @@ def test_build__rows_are_worst_first_whatever_the_order_of_the_report():
     assert [row.verdict for row in build(report(*models)).rows.items] == WORST_FIRST
 
 
-def test_build__within_a_verdict_the_largest_worsening_comes_first():
+def test_build__within_a_verdict_times_come_first_and_then_the_largest_worsening():
     changes = [0.05, 0.30, 0.07]
     judged = report(
         *(model(f"m{change}", noisy("latency", change, verdicts.REGRESSION)) for change in changes),
@@ -35,7 +35,7 @@ def test_build__within_a_verdict_the_largest_worsening_comes_first():
         model("best", noisy("latency", -0.5, verdicts.IMPROVEMENT)),
     )
     names = [row.model for row in build(judged).rows.items]
-    assert names == ["zero", "m0.3", "m0.07", "m0.05", "best", "better"]
+    assert names == ["m0.3", "m0.07", "m0.05", "zero", "best", "better"]
 
 
 def test_build__falling_throughput_is_worse_than_rising():

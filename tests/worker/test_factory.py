@@ -340,6 +340,26 @@ def test_factory__threads_after_import_forbid_forking(shim, tmp_path):
     assert "2 threads" in reply.reason
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_factory__several_threads_and_numpys_pool_do_not_forbid_forking(shim, tmp_path):
+    pytest.importorskip("numpy")
+    text = """
+        import numpy
+        from torch import nn
+
+        numpy.ones((300, 300)) @ numpy.ones((300, 300))
+
+        def net():
+            return nn.Sequential(nn.Conv2d(8, 8, 3), nn.Conv2d(8, 8, 3))
+    """
+    checkout = write_files(tmp_path / "co", {"net.py": text})
+    with started(shim, tmp_path / "log") as worker:
+        reply = must_prepare(worker, prepare(checkout, "net", threads=2))
+        assert reply.can_fork, reply.reason
+        assert reply.software.threads == 2
+        must_open(worker, make_open("net:net", ("float32[batch,8,32,32]",)))
+
+
 def test_factory__initialises_no_cuda_and_says_so_if_the_modules_did(shim, tmp_path):
     # M58: torch's own flag is what a real initialisation leaves behind; there may be no GPU here.
     text = """
