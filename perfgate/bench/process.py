@@ -81,8 +81,9 @@ def wait_gone(pids: Iterable[int], timeout_s: float) -> tuple[int, ...]:
 class Trees:
     """The process trees of a session's sides. Not for use from several threads."""
 
-    def __init__(self, nonce: str) -> None:
+    def __init__(self, nonce: str, *, niceness: int = 0) -> None:
         self._nonce = nonce
+        self._niceness = niceness
         self._roots: dict[int, Started] = {}
         self._seen: dict[Identity, str] = {}
         self._idle: dict[str, dict[Identity, int]] = {}
@@ -112,6 +113,8 @@ class Trees:
             )
         started = Started(popen=popen, side=side, log=log)
         self._roots[popen.pid] = started
+        with contextlib.suppress(OSError):  # a negative value needs privileges
+            os.setpriority(os.PRIO_PROCESS, popen.pid, self._niceness)
         with contextlib.suppress(OSError):
             Path(f"/proc/{popen.pid}/oom_score_adj").write_text(_OOM_SCORE, encoding="utf-8")
         return started

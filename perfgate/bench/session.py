@@ -87,7 +87,7 @@ class Session:
         except OSError as error:
             msg = f"{error.filename}: cannot be written ({error.strerror}); free space or set TMPDIR to another folder"
             raise MeasuringError(msg) from None
-        self._trees = Trees(secrets.token_hex(8))
+        self._trees = Trees(secrets.token_hex(8), niceness=self._options.niceness)
         self._place = place(self._trees, shim, self._run_dir, self._options, environments)
         return self
 

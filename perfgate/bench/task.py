@@ -49,6 +49,8 @@ class Options:
         block_hang_s: Least wait for a timed block, which is otherwise bounded by 50 times its predicted length.
         grace_s: How long a worker may take to end by itself before it is ended.
         warmup_min_ns: Least warm-up on the CPU; CUDA devices get at least 0.5 s. warmup_cap_ns: the most.
+        niceness: Scheduling priority of workers, where the system allows it (negative needs privileges): other
+            processes then take less from a timed block. Equal on both sides.
         lock_dir: Folder of the lock files; None: ``PERFGATE_LOCK_DIR`` or the temporary folder.
         lock_wait_s: How long to wait for another gate on this machine.
         environ: Environment to pick the allowed variables from; None: this process's own.
@@ -63,6 +65,7 @@ class Options:
     grace_s: float = 2.0
     warmup_min_ns: int = 300_000_000
     warmup_cap_ns: int = 30_000_000_000
+    niceness: int = -10
     lock_dir: Path | None = None
     lock_wait_s: float = 3600.0
     environ: Mapping[str, str] | None = None

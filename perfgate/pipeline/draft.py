@@ -32,7 +32,7 @@ class Draft:
         self.base = base
         self.head = head
         self.environment = Environment(hardware_id="unknown")
-        self.policy = Policy(source="defaults", has_base=False)
+        self.policy = Policy(source="defaults")
         self.plan: Plan | None = None
         self.changes = Changes()
         self.workloads: tuple[WorkloadEvidence, ...] = ()

@@ -84,8 +84,13 @@ def read_sources(request: MeasureRequest) -> Sources:
 
 def _load(git: Git, revision: Revision, request: MeasureRequest, where: str) -> Config | None:
     names = FILES if request.config_file == CONFIG_FILE else (request.config_file,)
-    files = read_tree(lambda path: git.show_file(revision.sha, path), names)
-    config = load(files, where=where, sha=revision.sha)
+    try:
+        files = read_tree(lambda path: git.show_file(revision.sha, path), names)
+        config = load(files, where=where, sha=revision.sha)
+    except ConfigError as error:
+        # The same file has two versions: say which one is wrong.
+        place = f"at {revision.sha[:7]} ({where})"
+        raise ConfigError(tuple(replace(p, file=f"{p.file} {place}") for p in error.problems)) from None
     if config is None:
         return None
     side = config.side

@@ -5,6 +5,7 @@ modules only, although one process imports the modules of all models. Standard l
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib
 import importlib.util
 import sys
@@ -25,6 +26,7 @@ class ImportGraph:
         self._roots: tuple[str, ...] = ()
         self._shared: frozenset[str] = frozenset()
         self._undo: Callable[[], None] | None = None
+        self._known: dict[tuple[str, ...], set[str]] = {}
 
     def install(self) -> None:
         """Start recording."""
@@ -38,10 +40,9 @@ class ImportGraph:
             level: int = 0,
         ) -> Any:
             module = plain_import(name, globals, locals, fromlist or (), level)
-            try:
+            # Odd globals: the statement itself has succeeded, and unreached modules count for all.
+            with contextlib.suppress(ImportError, TypeError, ValueError):
                 self._statement(name, globals, fromlist or (), level)
-            except (ImportError, TypeError, ValueError):
-                pass  # odd globals: the statement itself has succeeded, and unreached modules count for all
             return module
 
         def recording_import_module(name: str, package: str | None = None) -> ModuleType:
@@ -74,6 +75,13 @@ class ImportGraph:
         return module not in self._reached(self._roots)
 
     def _reached(self, roots: Iterable[str]) -> set[str]:
+        # Asked for every loaded module, thousands of times for the same roots.
+        key = tuple(roots)
+        if key not in self._known:
+            self._known[key] = self._walk(key)
+        return self._known[key]
+
+    def _walk(self, roots: Iterable[str]) -> set[str]:
         reached: set[str] = set()
         waiting = [name for root in roots for name in _with_parents(root)]
         while waiting:
@@ -94,6 +102,7 @@ class ImportGraph:
 
     def _edge(self, importer: object, imported: str) -> None:
         if isinstance(importer, str):
+            self._known.clear()
             self._edges.setdefault(importer, set()).update(_with_parents(imported))
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
+import psutil
 import pytest
 
 from perfgate.bench.nvml import NoGpus
-from perfgate.bench.progress import NullProgress
+from perfgate.bench.progress import NullProgress, Progress
 from perfgate.bench.session import Options, Session, Side, Work
+from perfgate.records.evidence import SideEvidence
 from perfgate.records.workload import ModelSpec, SideConfig
-from tests.bench.helpers import descendants, plan
+from tests.bench.helpers import descendants, known, plan
 
 pytestmark = pytest.mark.torch
 
@@ -36,26 +40,29 @@ class Sleeper(nn.Module):
 """
 
 
+def build(folder: Path, base: str, head: str, progress: Progress, **options) -> Session:
+    """A session over two checkouts whose module ``tiny_models`` has the given texts."""
+    sides = {}
+    for name, text in (("base", base), ("head", head)):
+        checkout = folder / name
+        checkout.mkdir()
+        (checkout / "tiny_models.py").write_text(text, encoding="utf-8")
+        sides[name] = Side(
+            name=name, checkout=checkout, repository=folder / "repository", python=sys.executable,
+            config=SideConfig(source=name), tracked={"tiny_models": "tiny_models.py"},
+        )  # fmt: skip
+    given = {"warmup_min_ns": 20_000_000, "probe_processes": 1, "lock_dir": folder, **options}
+    return Session(sides, run_dir=folder / "run", options=Options(**given), progress=progress, gpus=NoGpus())
+
+
 @pytest.fixture
 def make_session(tmp_path):
     pytest.importorskip("torch")
+    return lambda base, head, **options: build(tmp_path, base, head, NullProgress(), **options)
 
-    def make(base: str, head: str, **options) -> Session:
-        sides = {}
-        for name, text in (("base", base), ("head", head)):
-            checkout = tmp_path / name
-            checkout.mkdir()
-            (checkout / "tiny_models.py").write_text(text, encoding="utf-8")
-            sides[name] = Side(
-                name=name, checkout=checkout, repository=tmp_path / "repository", python=sys.executable,
-                config=SideConfig(source=name), tracked={"tiny_models": "tiny_models.py"},
-            )  # fmt: skip
-        given = {"warmup_min_ns": 20_000_000, "probe_processes": 1, "lock_dir": tmp_path, **options}
-        return Session(
-            sides, run_dir=tmp_path / "run", options=Options(**given), progress=NullProgress(), gpus=NoGpus()
-        )
 
-    return make
+def unknown(spec: ModelSpec) -> dict[str, dict[str, SideEvidence]]:
+    return {side: {workload.key: known() for workload in spec.workloads} for side in ("base", "head")}
 
 
 def _spec(entry: str = "small", **changes) -> ModelSpec:
@@ -116,3 +123,51 @@ def test_session__head_that_does_not_import(make_session):
     assert base.status == "ok"
     assert head.failure is not None
     assert "no_such_module" in head.failure.message
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from tests.bench import test_real_worker as real
+
+class Said:
+    def step(self, text, done, total, seconds_left):
+        if "pair 1 of" in text:
+            Path(sys.argv[1], "begun").touch()
+
+folder = Path(sys.argv[1])
+text = real.MODEL.replace("LAYERS", "2").replace("CALLS", "10**9")
+spec = real._spec("Sleeper")
+with real.build(folder, text, text, Said()) as running:
+    running.compare([real._work(spec, real.unknown(spec), tolerances={}, max_pairs=1000)], real.plan(groups=500), 1e6)
+"""
+
+
+def test_session__killed_parent_leaves_no_worker_not_even_a_stopped_one(tmp_path):
+    pytest.importorskip("torch")
+    parent = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], cwd=Path(__file__).parents[2])
+    try:
+        _until(lambda: (tmp_path / "begun").exists() and len(_stopped(tmp_path)) > 0)
+    finally:
+        parent.kill()
+        parent.wait()
+    _until(lambda: _workers(tmp_path) == [])
+
+
+def _workers(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if str(folder / "run" / "shim") in (process.info["cmdline"] or ()):
+            found.append(process)
+    return found
+
+
+def _stopped(folder: Path) -> list[psutil.Process]:
+    return [process for process in _workers(folder) if process.status() == psutil.STATUS_STOPPED]
+
+
+def _until(condition) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

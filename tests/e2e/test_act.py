@@ -4,6 +4,7 @@ Everything of ours is real: action, launcher, command line, worker, model. GitHu
 its own actions (checkout, artifacts) are small ones that do the same to local folders.
 """
 
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -24,6 +25,8 @@ REPO = {"full_name": REPOSITORY, "default_branch": "main", "private": False}
 def world(tmp_path):
     if not (Path(sys.executable).parent / "act").exists():
         pytest.skip("act is not installed: pip install -e .[dev]")
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed in the interpreter of the tests")
     try:
         server = StandIn(repository=REPOSITORY)
     except UnavailableError as error:

@@ -31,6 +31,7 @@ def net():
 # F decides here, exactly and at once: what is tested is the way of a verdict to GitHub, not the statistics.
 CONFIG = """\
 version = 1
+threads = 1
 
 [gate]
 budget = "15s"
@@ -120,7 +121,7 @@ class World:
         clean |= {"HOME": str(home), "XDG_CACHE_HOME": str(home), "PATH": f"{TOOLS}{os.pathsep}{clean['PATH']}"}
         done = subprocess.run(
             line, cwd=self.origin, env=clean, check=False, capture_output=True, encoding="utf-8", errors="replace",
-            timeout=170, stdin=subprocess.DEVNULL,
+            timeout=400, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         return _outcome(done)
 
@@ -150,5 +151,7 @@ def _outcome(done: subprocess.CompletedProcess[str]) -> Outcome:
     jobs = {entry["job"].rpartition("/")[2]: entry["jobResult"] for entry in entries if "jobResult" in entry}
     outputs = {entry["name"]: entry.get("arg", "") for entry in entries if entry.get("command") == "set-output"}
     summary = "".join(str(entry.get("content", "")) for entry in entries if entry.get("command") == "summary")
-    log = "\n".join(str(entry.get("msg", "")).rstrip() for entry in entries) + done.stderr
+    # What the steps printed; the rest of act's log is about itself.
+    printed = [str(entry.get("msg", "")).rstrip() for entry in entries if entry.get("raw_output")]
+    log = "\n".join([*printed, done.stderr[-2000:]])
     return Outcome(code=done.returncode, jobs=jobs, outputs=outputs, summary=summary, log=log)

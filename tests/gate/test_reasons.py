@@ -51,9 +51,7 @@ def test_reasons__a_head_that_became_random():
 
 def test_reasons__outputs_of_another_layout():
     found = reasons_of(base=two(outputs=digest(1.0)), now=two(outputs=digest(1.0, layout="out bfloat16[1]")))
-    assert "outputs have another layout: out float32[1] → out bfloat16[1]" not in found, (
-        "equal bytes say equal outputs"
-    )
+    assert "outputs have another layout: out float32[1] → out bfloat16[1]" not in found, "equal bytes say equal outputs"
     found = reasons_of(base=two(outputs=digest(1.0)), now=two(outputs=digest(2.0, layout="out bfloat16[1]")))
     assert "outputs have another layout: out float32[1] → out bfloat16[1]" in found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import sys
 from pathlib import Path
@@ -13,7 +14,9 @@ from perfgate.worker.imports import ImportGraph
 FILES = {
     "left/__init__.py": "from . import deep\n",
     "left/deep.py": "import shared_part\n",
-    "right.py": "import importlib\n\nplugin = importlib.import_module('plug_in')\n\ndef late():\n    import shared_part\n",
+    "right.py": (
+        "import importlib\n\nplugin = importlib.import_module('plug_in')\n\ndef late():\n    import shared_part\n"
+    ),
     "plug_in.py": "",
     "shared_part.py": "",
     "unseen.py": "",
@@ -76,9 +79,9 @@ def test_belongs__what_was_loaded_after_the_fork_is_the_model_s_own(graph: Impor
 
 
 def test_remove__puts_the_plain_functions_back() -> None:
-    plain = (__builtins__["__import__"], importlib.import_module)
+    plain = (builtins.__import__, importlib.import_module)
     graph = ImportGraph()
     graph.install()
     assert importlib.import_module is not plain[1]
     graph.remove()
-    assert (__builtins__["__import__"], importlib.import_module) == plain
+    assert (builtins.__import__, importlib.import_module) == plain
