@@ -61,11 +61,12 @@ def judge_workload(
 
 
 def failure_line(failure: Failed | None) -> str:
-    """One line for people: the traceback's last line, else the message, with the phase it happened in."""
+    """One line for people: the message (an exception's type and text), with the phase it happened in."""
     if failure is None:
         return "failed without a message"
+    # The trace of a process that hung or died is the end of its log: the user's own output, not the reason.
     lines = [line.strip() for line in failure.trace.splitlines() if line.strip()]
-    text = lines[-1] if lines else failure.message.strip() or failure.kind
+    text = failure.message.strip() or (lines[-1] if lines else failure.kind)
     where = failure.phase if failure.kind in (failure.phase, "raised") else f"{failure.kind} in {failure.phase}"
     return f"{text} ({where})"
 

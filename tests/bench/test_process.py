@@ -191,6 +191,17 @@ def test_start__marks_the_environment_and_the_oom_killer_s_choice(trees, tmp_pat
     assert int(score) > 0
 
 
+def test_start__priority_that_all_forks_inherit(tmp_path):
+    trees = Trees("abcd", niceness=5)
+    try:
+        started = start(trees, tmp_path, "import os; os.fork(); import time; time.sleep(600)")
+        members = until(lambda: len(trees.members()) == 2 and trees.members())
+        until(lambda: os.getpriority(os.PRIO_PROCESS, started.popen.pid) == 5)
+        assert {os.getpriority(os.PRIO_PROCESS, process.pid) for process in members} == {5}
+    finally:
+        trees.close()
+
+
 @pytest.mark.parametrize(("code", "status"), [("raise SystemExit(4)", 4), ("import os; os.kill(os.getpid(), 9)", -9)])
 def test_status__how_a_process_ended(trees, tmp_path, code, status):
     started = start(trees, tmp_path, code)

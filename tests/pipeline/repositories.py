@@ -99,34 +99,51 @@ class Gate:
         return result
 
 
+def gate_environment(repo: Path) -> dict[str, str]:
+    """This process's environment, outside of GitHub Actions, with this interpreter first on the PATH."""
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "PERFGATE_MODE"))
+    }
+    environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
+    environment["TMPDIR"] = str(temporary(repo))
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    return environment
+
+
 def gate(repo: Path, *arguments: str, base: str = "main", head: str = "change", env: dict[str, str] | None = None,
          timeout: float = 240.0) -> Gate:  # fmt: skip
     """``perfgate run`` in ``repo``; its output folder lies beside the repository."""
     out = repo.parent / f"{repo.name}-out"
     command = [sys.executable, "-m", "perfgate", "run", "--base", base, "--head", head, "--out", str(out), "--quiet"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **(env or {})}
-    environment.pop("GITHUB_ACTIONS", None)
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    environment = {**gate_environment(repo), **(env or {})}
     done = subprocess.run(
-        [*command, *arguments], cwd=repo, env=environment, capture_output=True, text=True, check=False,
-        timeout=timeout, stdin=subprocess.DEVNULL,
+        [*command, *arguments], cwd=repo, env=environment, capture_output=True, encoding="utf-8", errors="replace",
+        check=False, timeout=timeout, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     report = out / "report.json"
     tree = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else None
     return Gate(code=done.returncode, out=done.stdout, err=done.stderr, report=tree, folder=out)
 
 
-def left_behind(repo: Path, nonce_marker: str = "PERFGATE_NONCE") -> list[str]:
-    """Worktrees of ``repo`` beside its own, and running processes that a gate started."""
+def temporary(repo: Path) -> Path:
+    """The folder for temporary files of gates on ``repo``; every process that they start names it."""
+    folder = repo.parent / f"{repo.name}-tmp"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def left_behind(repo: Path) -> list[str]:
+    """Worktrees of ``repo`` beside its own, temporary folders, and running processes of its gates."""
     trees = git(repo, "worktree", "list", "--porcelain").count("worktree ") - 1
     found = [f"{trees} worktrees"] if trees else []
+    place = temporary(repo)
+    found += [str(path) for path in place.rglob("run-*")]
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                environ = (entry / "environ").read_bytes()
-                command = (entry / "cmdline").read_bytes()
+                environ, command = (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if nonce_marker.encode() + b"=" in environ and command:
+            if str(place).encode() in environ and command:
                 found.append(f"process {entry.name}: {command!r}")
     return found

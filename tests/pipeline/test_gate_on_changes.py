@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.repositories import GATE, LINEAR, gate, left_behind, model, repository
+from perfgate.store.open import open_store
+from tests.pipeline.repositories import GATE, LINEAR, gate, gate_environment, left_behind, model, repository
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -70,12 +70,9 @@ def test_head_that_does_not_import__is_red_with_the_last_line_in_the_comment(mix
 
 
 def test_every_side_that_ran__is_recorded(mixed) -> None:
-    import sqlite3
-
     repo, _ = mixed
-    database = sqlite3.connect(repo / ".perfgate" / "baselines.sqlite")
-    (count,) = database.execute("select count(*) from baseline").fetchone()
-    database.close()
+    with open_store(str(repo / ".perfgate" / "baselines.sqlite")) as store:
+        count = store.count()
     # slow and same on both sides; gone and broken on base; fresh on head.
     assert count == 7
 
@@ -125,13 +122,9 @@ def test_both_sides_fail__is_not_judged(tmp_path: Path) -> None:
 
 
 def test_editable_install_of_the_main_checkout__is_refused(tmp_path: Path) -> None:
-    base = {"perfgate.toml": GATE + 'pythonpath = []\n' + model("net", "pkg.net"), "src/pkg/__init__.py": "",
-            "src/pkg/net.py": LINEAR}  # fmt: skip
-    base["perfgate.toml"] = (
-        base["perfgate.toml"]
-        .replace("version = 1\n", "version = 1\npythonpath = []\n", 1)
-        .replace("\npythonpath = []\n[models", "\n[models")
-    )
+    # "." is on the path, src is not: only the editable install makes the package importable.
+    config = GATE + model("net", "pkg.net")
+    base = {"perfgate.toml": config, "src/pkg/__init__.py": "", "src/pkg/net.py": LINEAR}
     repo = repository(tmp_path / "repo", base, {"src/pkg/net.py": HEAVY})
     venv.create(tmp_path / "venv", with_pip=False)
     site = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
@@ -160,7 +153,7 @@ def test_interrupt__leaves_no_process_and_no_worktree(tmp_path: Path, number: in
         "--out",
         str(tmp_path / "o"),
     ]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    environment = gate_environment(repo)
     process = subprocess.Popen(
         command, cwd=repo, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     )
