@@ -126,7 +126,7 @@ def pair(folder: Path, module: str, cpu: int, calls: int, groups: int) -> float:
 
 def module_width(module: str) -> int:
     """The channel count that is written into the module's name."""
-    return int(module.split("_")[-1])
+    return int(module.rsplit("_", maxsplit=1)[-1])
 
 
 def main() -> None:

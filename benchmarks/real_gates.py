@@ -27,8 +27,10 @@ SLOWER = (
     ("REFINEMENTS = 1", "REFINEMENTS = 2"),
     (
         "self.refine = nn.Sequential(*(Refine(256) for _ in range(REFINEMENTS)))",
-        "self.refine = nn.Sequential(\n            *(Refine(256) for _ in range(REFINEMENTS)),"
-        " *(nn.Conv2d(256, 256, 1) for _ in range(2)))",
+        (
+            "self.refine = nn.Sequential(\n            *(Refine(256) for _ in range(REFINEMENTS)),"
+            " *(nn.Conv2d(256, 256, 1) for _ in range(2)))"
+        ),
     ),
 )
 

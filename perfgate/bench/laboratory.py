@@ -18,12 +18,14 @@ from perfgate.bench.task import SIDES, Side, Work
 from perfgate.bench.telemetry import ENERGY_BLOCK_NS, Watch
 from perfgate.bench.workers import Child, Factory, FreshChild, Place, WorkerFailed
 from perfgate.records.policy import Plan
-from perfgate.records.workload import ModelSpec
+from perfgate.records.workload import ModelSpec, Workload
 
 SHARED = ""
 # A worker says itself how long its steps are; no block may take longer than this many of the model's time limits.
 _TIMEOUTS = 4
 _MAX_LOG_BYTES = 16 * 2**20
+
+DYNAMO = "torch._dynamo"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -168,7 +170,8 @@ class PairMaker:
         factories = {}
         for side in order:
             specs = [work.spec(side) for work in works]
-            factories[side] = Factory(lab.where, lab.sides[side], specs, modules_of_all(specs))
+            modules = (*modules_of_all(specs), *late_modules([work.workload for work in works]))
+            factories[side] = Factory(lab.where, lab.sides[side], specs, modules)
         reasons = [reply.reason or "unknown" for side in order if not (reply := factories[side].prepared()).can_fork]
         spent = time.monotonic() - begun
         lab.known.import_s = dict.fromkeys(SIDES, spent / len(SIDES))
@@ -286,6 +289,12 @@ class _Attempt:
 
     def _pids(self) -> list[int]:
         return [process.pid for process in self._lab.where.trees.members()]
+
+
+def late_modules(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """Parts of torch that it imports when they are first used, for seconds: the factory pays that once for all."""
+    late = any(workload.mode == "train" or workload.compile != "eager" for workload in workloads)
+    return (DYNAMO,) if late else ()
 
 
 def modules_of_all(specs: Iterable[ModelSpec]) -> tuple[str, ...]:

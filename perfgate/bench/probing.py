@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from perfgate.bench.laboratory import Experience, modules_of_all
+from perfgate.bench.laboratory import DYNAMO, Experience, modules_of_all
 from perfgate.bench.progress import Progress
 from perfgate.bench.task import Side
 from perfgate.bench.workers import Child, Factory, FreshChild, Place, WorkerFailed
@@ -140,7 +140,11 @@ class Prober:
         begun = time.monotonic()
         try:
             try:
-                factory = Factory(self._where, self._sides[side], models.values(), modules_of_all(models.values()))
+                modules = modules_of_all(models.values())
+                if len(models) > 1:
+                    # Counting FLOP needs it in every child: with several of them the factory imports it once.
+                    modules = (*modules, DYNAMO)
+                factory = Factory(self._where, self._sides[side], models.values(), modules)
                 prepared = factory.prepared()
             except WorkerFailed as lost:
                 yield lost.failure

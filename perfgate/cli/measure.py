@@ -25,6 +25,7 @@ def command(out: Path, as_json: bool, quiet: bool, **revisions: Any) -> int:
     The exit code says whether measuring was possible, not what it found: judge with `perfgate report` or
     `perfgate publish`.
     """
+    from perfgate.github import outputs
     from perfgate.pipeline.measure import measure, start
     from perfgate.pipeline.request import Ports
     from perfgate.pipeline.run import save
@@ -33,6 +34,7 @@ def command(out: Path, as_json: bool, quiet: bool, **revisions: Any) -> int:
     with shown(Console(stderr=True), quiet=quiet) as progress:
         measurements = measure(start(request), request, Ports(progress=progress, environ=os.environ))
     path = save(measurements, out)
+    outputs.write_outputs(os.environ, {"measurements": str(path)})
     if as_json:
         click.echo(path.read_text(encoding="utf-8"))
     else:

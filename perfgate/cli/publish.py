@@ -25,8 +25,15 @@ from perfgate.cli import options, verdict
 )
 @click.option("--store", "store_url", default="", metavar="URL", help="Baseline database to record into.")
 @options.OUT
+@options.JSON
 def command(
-    measurements: Path, measure_result: str, config_file: str, comment_mode: str, store_url: str, out: Path
+    measurements: Path,
+    measure_result: str,
+    config_file: str,
+    comment_mode: str,
+    store_url: str,
+    out: Path,
+    as_json: bool,
 ) -> int:
     """Derive everything again from the measuring job's file, then write check run, comment, summary and outputs.
 
@@ -45,7 +52,9 @@ def command(
         store_url=store_url,
     )
     published = publish_measurements(request, os.environ)
-    if published.result is not None:
+    if published.result is not None and as_json:
+        click.echo((out / "report.json").read_text(encoding="utf-8"))
+    elif published.result is not None:
         verdict.show(published.result.report, verdict.console())
     elif published.unjudged is not None:
         click.echo(f"perfgate: {published.unjudged.title}: {published.unjudged.message}")

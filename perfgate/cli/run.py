@@ -25,6 +25,7 @@ def command(out: Path, store_url: str, as_json: bool, quiet: bool, **revisions: 
     Writes measurements.json, report.json, comment.md, summary.md and report.html into the folder of --out.
     Exit code 0: no regression; 1: regression or missing; others: see `perfgate --help`.
     """
+    from perfgate.pipeline.publish import write_step_outputs
     from perfgate.pipeline.request import Ports
     from perfgate.pipeline.run import run
 
@@ -32,6 +33,7 @@ def command(out: Path, store_url: str, as_json: bool, quiet: bool, **revisions: 
     with shown(Console(stderr=True), quiet=quiet) as progress:
         ports = Ports(progress=progress, environ=os.environ)
         result = run(request, ports, out=out, store_url=store_url)
+    write_step_outputs(result, os.environ)
     if as_json:
         click.echo((out / "report.json").read_text(encoding="utf-8"))
     else:

@@ -132,7 +132,10 @@ def _end(measurements: Measurements, policy: Policy, models: tuple[ModelResult, 
         return _Verdict(name=NO_BASELINE, outcome=ended, title=text, why=why.why(verdict, models))
     ended = outcome(verdict, enforced=enforced, reported=reported, policy=policy)
     name = PASS if verdict == SHOWN else verdict
-    return _Verdict(name=name, outcome=ended, title=why.title(verdict, models), why=why.why(verdict, models))
+    title = why.title(verdict, models)
+    if measurements.base.sha and measurements.base.sha == measurements.head.sha:
+        title = f"recorded {measurements.head.sha[:7]}, measured against itself: {title}"
+    return _Verdict(name=name, outcome=ended, title=title, why=why.why(verdict, models))
 
 
 def _not_judged(error: RunError) -> _Verdict:

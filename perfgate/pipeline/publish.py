@@ -20,7 +20,7 @@ from perfgate.github.checks import Check, check_run
 from perfgate.github.client import Gateway, connect
 from perfgate.github.events import Event, read
 from perfgate.github.publish import PublishResult, Texts, Unjudged, publish, publish_unjudged, why_unmeasured
-from perfgate.pipeline.run import Result, derive, record
+from perfgate.pipeline.run import MEASUREMENTS_FILE, Result, derive, record, save
 from perfgate.records.evidence import Measurements, WorkloadEvidence
 from perfgate.records.policy import REPORT, Policy
 from perfgate.records.report import MISSING, REGRESSION
@@ -77,12 +77,14 @@ def publish_measurements(request: PublishRequest, environ: Mapping[str, str]) ->
             measurements = record(
                 measurements, request.store_url, root=request.root, default_branch=event.default_branch
             )
+        # Beside the report lies the evidence that it was derived from.
+        save(measurements, request.out)
         result = derive(measurements, policy, out=request.out, links=_links(event, gateway))
         texts = Texts(comment=_read(request.out / "comment.md"), summary=_read(request.out / "summary.md"))
         posted = publish(
             result.report, texts, event, gateway, check=check, config=config, comment_mode=request.comment_mode
         )
-    _write_outputs(result, environ, texts.summary)
+    write_step_outputs(result, environ)
     code = result.report.exit_code
     if code == EXIT_PASS and posted.error is not None:
         code = posted.error.exit_code
@@ -99,7 +101,7 @@ def _unjudged(
 ) -> Published:
     posted = publish_unjudged(unjudged, event, gateway, check=check, comment_mode=request.comment_mode)
     outputs.write_summary(environ, f"### perfgate: {unjudged.title}\n\n{unjudged.message}\n")
-    outputs.write_outputs(environ, {"verdict": "error" if unjudged.exit_code else "unchanged", "regressions": "0"})
+    outputs.write_outputs(environ, {"verdict": "error" if unjudged.exit_code else "not-measured", "regressions": ""})
     return Published(exit_code=unjudged.exit_code, posted=posted, unjudged=unjudged)
 
 
@@ -141,23 +143,27 @@ def _cell(evidence: WorkloadEvidence) -> Cell:
 def _links(event: Event, gateway: Gateway) -> Links:
     repository = f"{gateway.server_url}/{event.repository}"
     run = f"{repository}/actions/runs/{event.ci.run_id}"
-    return Links(full_report=run, run=run, commit=f"{repository}/commit/")
+    # The report files are artifacts of the run: its page is as near as an address gets.
+    return Links(full_report=run, commit=f"{repository}/commit/")
 
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _write_outputs(result: Result, environ: Mapping[str, str], summary: str) -> None:
+def write_step_outputs(result: Result, environ: Mapping[str, str]) -> None:
+    """Job summary and step outputs of a judged run; nothing outside of GitHub Actions. Raises GitHubError."""
     rows = [row for model in result.report.models if not model.informative for row in model.metrics]
     red = [row for row in rows if row.verdict in {REGRESSION, MISSING}]
-    outputs.write_summary(environ, summary)
+    folder = result.directory
+    outputs.write_summary(environ, _read(folder / "summary.md"))
     outputs.write_outputs(
         environ,
         {
             "verdict": result.report.verdict,
-            "report-json": str(result.directory / "report.json"),
-            "report-html": str(result.directory / "report.html"),
+            "report-json": str(folder / "report.json"),
+            "report-html": str(folder / "report.html"),
+            "measurements": str(folder / MEASUREMENTS_FILE),
             "regressions": str(len(red)),
         },
     )

@@ -82,7 +82,7 @@ class Gate:
     code: int
     out: str
     err: str
-    report: dict[str, Any] | None
+    report: Any
     folder: Path
 
     def row(self, key: str, metric: str) -> dict[str, Any]:

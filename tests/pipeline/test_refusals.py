@@ -1,4 +1,4 @@
-"""What cannot or need not be measured: one clear line, the right exit code, outputs all the same. No torch is started."""
+"""What cannot or need not be measured: one clear line, the right exit code, outputs all the same. Without torch."""
 
 from __future__ import annotations
 
