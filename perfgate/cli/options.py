@@ -23,6 +23,14 @@ OUT = click.option(
     help="Folder for the outputs.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+TEMPLATE = click.option(
+    "--template",
+    "template",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Your own comment template, which extends comment.md.j2 (docs/report.md); rendered in a sandbox.",
+)
 QUIET = click.option("--quiet", "-q", is_flag=True, help="No progress.")
 
 
@@ -52,6 +60,17 @@ def calibration_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def read_template(path: Path | None) -> str | None:
+    """The text of --template. Raises UsageError."""
+    if path is None:
+        return None
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"--template {path}: cannot be read ({error}); name a UTF-8 file of yours"
+        raise UsageError(msg) from None
 
 
 def calibration_request(*, head: str, config_file: str, python: str, models: tuple[str, ...]) -> MeasureRequest:

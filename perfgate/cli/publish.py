@@ -24,6 +24,7 @@ from perfgate.cli import options, verdict
     "--comment-mode", type=click.Choice(["edit", "recreate", "notify", "off"]), default="edit", show_default=True
 )
 @click.option("--store", "store_url", default="", metavar="URL", help="Baseline database to record into.")
+@options.TEMPLATE
 @options.OUT
 @options.JSON
 def command(
@@ -33,6 +34,7 @@ def command(
     comment_mode: str,
     store_url: str,
     out: Path,
+    template: Path | None,
     as_json: bool,
 ) -> int:
     """Derive everything again from the measuring job's file, then write check run, comment, summary and outputs.
@@ -50,12 +52,11 @@ def command(
         measure_result=measure_result,
         comment_mode=comment_mode,
         store_url=store_url,
+        template=options.read_template(template),
     )
     published = publish_measurements(request, os.environ)
-    if published.result is not None and as_json:
-        click.echo((out / "report.json").read_text(encoding="utf-8"))
-    elif published.result is not None:
-        verdict.show(published.result.report, verdict.console())
+    if published.result is not None:
+        verdict.tell(published.result, as_json=as_json)
     elif published.unjudged is not None:
         click.echo(f"perfgate: {published.unjudged.title}: {published.unjudged.message}")
     for warning in published.posted.warnings:

@@ -11,9 +11,10 @@ from perfgate.cli import options, verdict
 
 @click.command("report")
 @click.argument("measurements", type=click.Path(path_type=Path))
+@options.TEMPLATE
 @options.OUT
 @options.JSON
-def command(measurements: Path, out: Path, as_json: bool) -> int:
+def command(measurements: Path, out: Path, template: Path | None, as_json: bool) -> int:
     """Judge MEASUREMENTS (a measurements.json or the folder that holds it) and write the report from it.
 
     The exit code is the verdict's, as of `perfgate run`.
@@ -22,9 +23,6 @@ def command(measurements: Path, out: Path, as_json: bool) -> int:
 
     path = measurements / MEASUREMENTS_FILE if measurements.is_dir() else measurements
     evidence = load(path)
-    result = derive(evidence, evidence.policy, out=out)
-    if as_json:
-        click.echo((out / "report.json").read_text(encoding="utf-8"))
-    else:
-        verdict.show(result.report, verdict.console(), directory=result.directory)
-    return result.report.exit_code
+    result = derive(evidence, evidence.policy, out=out, template=options.read_template(template))
+    verdict.tell(result, as_json=as_json)
+    return result.exit_code

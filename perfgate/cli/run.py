@@ -16,10 +16,11 @@ from perfgate.cli.progress import shown
 @click.command("run")
 @options.revision_options
 @click.option("--store", "store_url", default="", metavar="URL", help="Baseline database.  [default: configuration]")
+@options.TEMPLATE
 @options.OUT
 @options.JSON
 @options.QUIET
-def command(out: Path, store_url: str, as_json: bool, quiet: bool, **revisions: Any) -> int:
+def command(out: Path, store_url: str, template: Path | None, as_json: bool, quiet: bool, **revisions: Any) -> int:
     """Measure base against head, judge, and write the report.
 
     Writes measurements.json, report.json, comment.md, summary.md and report.html into the folder of --out.
@@ -30,12 +31,11 @@ def command(out: Path, store_url: str, as_json: bool, quiet: bool, **revisions: 
     from perfgate.pipeline.run import run
 
     request = options.measure_request(**revisions)
+    text = options.read_template(template)
     with shown(Console(stderr=True), quiet=quiet) as progress:
         ports = Ports(progress=progress, environ=os.environ)
-        result = run(request, ports, out=out, store_url=store_url)
-    write_step_outputs(result, os.environ)
-    if as_json:
-        click.echo((out / "report.json").read_text(encoding="utf-8"))
-    else:
-        verdict.show(result.report, verdict.console(), directory=result.directory)
-    return result.report.exit_code
+        result = run(request, ports, out=out, store_url=store_url, template=text)
+    verdict.tell(result, as_json=as_json)
+    if result.problem is None:
+        write_step_outputs(result, os.environ)
+    return result.exit_code

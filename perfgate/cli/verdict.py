@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from perfgate import units
+from perfgate.pipeline.run import Result
 from perfgate.records import report as verdicts
 from perfgate.records.report import MetricResult, Report
 from perfgate.report import filters
+from perfgate.report.document import report_json
 
 _STYLE = {
     verdicts.REGRESSION: "bold red",
@@ -35,6 +38,16 @@ def console() -> Console:
     """Standard output; a log has no width of its own, and 80 columns would tear the table."""
     plain = Console()
     return plain if plain.is_terminal else Console(width=LOG_WIDTH)
+
+
+def tell(result: Result, *, as_json: bool) -> None:
+    """Print the verdict of ``result``, also where its files could not be written; then what kept them from it."""
+    if as_json:
+        click.echo(report_json(result.report))
+    else:
+        show(result.report, console(), directory=None if result.problem else result.directory)
+    if result.problem is not None:
+        click.echo(f"perfgate: {result.problem}", err=True)
 
 
 def show(report: Report, console: Console, *, directory: Path | None = None) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from perfgate.gate.limits import definition
-from perfgate.records.evidence import Changes, SideEvidence, WorkloadEvidence
+from perfgate.records.evidence import Changes, Pair, SideEvidence, WorkloadEvidence
 from perfgate.records.metrics import EXACT
 from perfgate.records.protocol import Digest
 from perfgate.records.report import INCONCLUSIVE, INVALID, MISSING, PASS, REGRESSION, MetricResult
@@ -21,6 +21,8 @@ from perfgate.units import duration, percent, quantity, significant
 
 _CLOCK_DIFFERENCE = 0.02
 _FIRST_STEP_CHANGE = 0.25
+# Below this share the host, which launches the kernels, sets the pace and not the device.
+_LAUNCH_BOUND = 0.8
 _COUNTED = ("flop", "params", "weight_bytes", "operators")
 _SAME = "unchanged"
 
@@ -214,6 +216,18 @@ def _first_step(rows: tuple[MetricResult, ...]) -> list[str]:
     return [f"first step {duration(row.base)} → {duration(row.head)} (never part of step time)"]
 
 
+def _launch_bound(pairs: Sequence[Pair]) -> list[str]:
+    """Sides whose device waits for the host: events around the calls saw it busy for a small share of the wall time."""
+    found = []
+    for name in ("base", "head"):
+        blocks = [block for pair in pairs for block in getattr(pair, name).blocks]
+        busy = [ns for block in blocks for ns in block.device_ns]
+        wall = [ns for block in blocks for ns in block.samples_ns]
+        if busy and wall and (share := statistics.median(busy) / statistics.median(wall)) < _LAUNCH_BOUND:
+            found.append(f"{name} is launch bound: its device works for {percent(share)} of a step's wall time")
+    return found
+
+
 def _measuring(evidence: WorkloadEvidence) -> list[str]:
     found = []
     counted = valid_pairs(evidence.pairs)
@@ -224,6 +238,7 @@ def _measuring(evidence: WorkloadEvidence) -> list[str]:
     unsettled = [side for side in ("base", "head") if any(not getattr(pair, side).settled for pair in counted)]
     if unsettled:
         found.append(f"step time was still moving after warm-up on {' and '.join(unsettled)}")
+    found += _launch_bound(counted)
     for side in ("base", "head"):
         counts = items(evidence, side)
         if len(counts) > 1:

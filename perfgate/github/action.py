@@ -27,8 +27,8 @@ OLDEST = (3, 11)
 _REVISIONS = ("base", "head", "config", "python")
 _OPTIONS = {
     "measure": _REVISIONS,
-    "run": _REVISIONS,
-    "publish": ("measure-result", "comment-mode", "config"),
+    "run": (*_REVISIONS, "template"),
+    "publish": ("measure-result", "comment-mode", "config", "template"),
 }
 COMMANDS = tuple(sorted(_OPTIONS))
 COMPLETE = "perfgate-complete"

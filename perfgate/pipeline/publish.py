@@ -38,6 +38,7 @@ class PublishRequest:
     measure_result: str = ""
     comment_mode: str = "edit"
     store_url: str = ""
+    template: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +80,15 @@ def publish_measurements(request: PublishRequest, environ: Mapping[str, str]) ->
             )
         # Beside the report lies the evidence that it was derived from.
         save(measurements, request.out)
-        result = derive(measurements, policy, out=request.out, links=_links(event, gateway))
+        result = derive(measurements, policy, out=request.out, links=_links(event, gateway), template=request.template)
+        if result.problem is not None:
+            raise result.problem
         texts = Texts(comment=_read(request.out / "comment.md"), summary=_read(request.out / "summary.md"))
         posted = publish(
             result.report, texts, event, gateway, check=check, config=config, comment_mode=request.comment_mode
         )
     write_step_outputs(result, environ)
-    code = result.report.exit_code
+    code = result.exit_code
     if code == EXIT_PASS and posted.error is not None:
         code = posted.error.exit_code
     return Published(exit_code=code, posted=posted, result=result)

@@ -25,24 +25,38 @@ DEFAULT_STORE = Path(".perfgate") / "baselines.sqlite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a run ends with; ``directory`` holds the outputs."""
+    """What a run ends with; ``directory`` holds the outputs, as far as ``problem`` did not keep them from it."""
 
     report: Report
     measurements: Measurements
     directory: Path
+    problem: PerfgateError | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """The verdict's, unless an output is missing: that is never a verdict."""
+        return self.report.exit_code if self.problem is None else self.problem.exit_code
 
 
-def run(request: MeasureRequest, ports: Ports, *, out: Path, store_url: str = "") -> Result:
+def run(
+    request: MeasureRequest, ports: Ports, *, out: Path, store_url: str = "", template: str | None = None
+) -> Result:
     """Measure, record, judge and write all outputs into ``out``.
 
     ``store_url`` empty: the configuration's database, else ``.perfgate/baselines.sqlite``. An expected fault is in the
-    report (verdict ``error``) with its exit code. Raises PerfgateError only if the outputs cannot be written.
+    report (verdict ``error``) with its exit code; an output that cannot be written is ``Result.problem``, and the
+    verdict is there all the same. ``template`` is the text of a user's comment template.
     """
     draft = start(request)
     measurements = measure(draft, request, ports)
-    save(measurements, out)
+    problem = None
+    try:
+        save(measurements, out)
+    except PerfgateError as error:
+        problem = error
     measurements = record(measurements, store_url or draft.store_url, root=request.root)
-    return derive(measurements, measurements.policy, out=out)
+    result = derive(measurements, measurements.policy, out=out, template=template)
+    return replace(result, problem=problem or result.problem)
 
 
 def save(measurements: Measurements, out: Path) -> Path:
@@ -109,8 +123,13 @@ def derive(
     out: Path,
     accepted: tuple[Acceptance, ...] = (),
     links: Links | None = None,
+    template: str | None = None,
 ) -> Result:
     """Judge and render: everything below comes from ``measurements`` and ``policy`` by pure code."""
     report = judge(measurements, policy, (*measurements.accepted, *accepted))
-    write(report, measurements, out, links=links or Links())
-    return Result(report=report, measurements=measurements, directory=out)
+    problem = None
+    try:
+        write(report, measurements, out, links=links or Links(), user_template=template)
+    except PerfgateError as error:
+        problem = error
+    return Result(report=report, measurements=measurements, directory=out, problem=problem)

@@ -149,6 +149,7 @@ def facts(report: Report) -> tuple[Fact, ...]:
         ("Conditions", _pairs(report.environment.conditions)),
         ("Software", _pairs(report.software)),
         ("Pairs", _pair_counts(report)),
+        ("Caches", "warm: calls at the start of every block are thrown away" if report.models else ""),
         ("Decisions", f"tried after {looks} pairs" if looks else ""),
         ("Smallest change this run could see", _smallest_effects(report)),
         ("False alarms", _false_alarms(report)),

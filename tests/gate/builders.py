@@ -82,7 +82,8 @@ def side(
     latency_ns: float, *, energy_j: float | None = None, spans: dict[str, float] | None = None, **rest: Any
 ) -> SideSamples:
     """Four equal samples; ``energy_j`` is joule per call."""
-    block = {name: rest.pop(name) for name in ("sm_clock_mhz", "throttle", "cpu_ns", "wall_ns") if name in rest}
+    names = ("sm_clock_mhz", "throttle", "cpu_ns", "wall_ns", "device_ns")
+    block = {name: rest.pop(name) for name in names if name in rest}
     ns = round(latency_ns)
     timed = Block(
         samples_ns=(ns,) * 4,

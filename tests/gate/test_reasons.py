@@ -143,3 +143,11 @@ def test_reasons__notes_of_probes_and_of_the_workload_come_once_and_last():
 def test_relative_difference__of_the_largest_value_of_base(base, head, expected):
     found = relative_difference(digest(*base), digest(*head))
     assert found == (None if expected is None else pytest.approx(expected))
+
+
+def test_reasons__a_device_that_waits_for_the_host_is_launch_bound():
+    """M10: wall and device time are told apart."""
+    found = reasons_of(base_side={"device_ns": (10_000,)}, head_side={"device_ns": (10**15,)})
+    assert [line for line in found if "launch bound" in line] == [
+        "base is launch bound: its device works for 0.1 % of a step's wall time"
+    ]

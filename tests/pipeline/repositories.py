@@ -111,15 +111,22 @@ def gate_environment(repo: Path) -> dict[str, str]:
 
 
 def gate(repo: Path, *arguments: str, base: str = "main", head: str = "change", env: dict[str, str] | None = None,
-         timeout: float = 240.0) -> Gate:  # fmt: skip
+         timeout: float = 240.0, prefix: tuple[str, ...] = ()) -> Gate:  # fmt: skip
     """``perfgate run`` in ``repo``; its output folder lies beside the repository."""
     out = repo.parent / f"{repo.name}-out"
     command = [sys.executable, "-m", "perfgate", "run", "--base", base, "--head", head, "--out", str(out), "--quiet"]
     environment = {**gate_environment(repo), **(env or {})}
     done = subprocess.run(
-        [*command, *arguments], cwd=repo, env=environment, capture_output=True, encoding="utf-8", errors="replace",
-        check=False, timeout=timeout, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [*prefix, *command, *arguments],
+        cwd=repo,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+        timeout=timeout,
+        stdin=subprocess.DEVNULL,
+    )
     report = out / "report.json"
     tree = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else None
     return Gate(code=done.returncode, out=done.stdout, err=done.stderr, report=tree, folder=out)

@@ -42,6 +42,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory):
 
 
 def test_slower_model__is_red_by_the_policy_of_base(mixed) -> None:
+    """B15: no other policy is consulted, neither head's nor an older one."""
     repo, run = mixed
     assert run.code == 1, run.out + run.err
     assert run.row("slow", "latency")["verdict"] == "regression"
@@ -61,6 +62,7 @@ def test_removed_model__is_missing_and_red(mixed) -> None:
 
 
 def test_new_model__has_no_baseline_and_is_not_green(mixed) -> None:
+    """B10."""
     assert mixed[1].model("fresh")["verdict"] in {"no-baseline", "new"}
 
 
@@ -78,6 +80,7 @@ def test_every_side_that_ran__is_recorded(mixed) -> None:
 
 
 def test_report__derives_the_same_verdicts_from_the_evidence(mixed) -> None:
+    """M12: nothing stored elsewhere, on whatever machine, has a say."""
     _, run = mixed
     command = [sys.executable, "-m", "perfgate", "report", str(run.folder), "--out", str(run.folder / "again")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -135,6 +138,45 @@ def test_editable_install_of_the_main_checkout__is_refused(tmp_path: Path) -> No
     assert run.code == 2, run.out
     assert "pythonpath" in run.out
     assert "src/pkg" in run.out
+
+
+NOTES_ITS_PROCESS = (
+    LINEAR
+    + """
+
+import os
+
+inner = build
+
+def build():
+    with open(PLACE, "a") as file:
+        file.write(f"{__name__} {os.getpid()}\\n")
+    return inner()
+"""
+)
+
+
+def test_two_runs_at_once__wait_for_each_other_and_share_no_process(tmp_path: Path) -> None:
+    """M05: every workload has processes of its own, on each side and in each run."""
+    note = tmp_path / "processes.txt"
+    text = NOTES_ITS_PROCESS.replace("PLACE", repr(str(note)))
+    base = {"perfgate.toml": GATE + model("one") + model("two"), "one.py": text, "two.py": text}
+    repo = repository(tmp_path / "repo", base, {"one.py": text + "# more\n", "two.py": text + "# more\n"})
+    command = [sys.executable, "-m", "perfgate", "run", "--base", "main", "--head", "change", "--quiet", "--out"]
+    runs = [
+        subprocess.Popen([*command, str(tmp_path / f"out-{n}")], cwd=repo, env=gate_environment(repo), text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for n in range(2)
+    ]  # fmt: skip
+    for process in runs:
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, out + err
+    assert left_behind(repo) == []
+    lines = note.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(set(lines))
+    assert len({line.split()[1] for line in lines}) == len(lines)
+    # Two runs x two models x two sides x (two probes and at least three pairs).
+    assert len(lines) >= 2 * 2 * 2 * 5
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

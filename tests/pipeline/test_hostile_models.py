@@ -105,7 +105,9 @@ def test_run__is_red_and_nothing_is_left(result: tuple[Path, Gate]) -> None:
     ("name", "word"),
     [("raises", "no such"), ("hangs", "6"), ("exits", "exit"), ("eats", "memory"), ("downloads", "download")],
 )
-def test_head_that_fails__is_a_regression_with_its_reason(result: tuple[Path, Gate], name: str, word: str) -> None:
+def test_head_that_fails__is_a_regression_with_its_reason(  # M18 and its kind
+    result: tuple[Path, Gate], name: str, word: str
+) -> None:
     found = result[1].model(f"m_{name}")
     assert found["verdict"] == "regression"
     assert word in " ".join(found["reasons"]).lower()

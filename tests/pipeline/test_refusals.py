@@ -73,12 +73,25 @@ def test_run__switched_off_by_the_environment(tmp_path: Path) -> None:
 
 
 def test_run__output_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """M64: the verdict is told although no file can be written."""
     repo = repository(tmp_path / "repo", NET, {"README.md": "words\n"})
     (tmp_path / "file").write_text("", encoding="utf-8")
     run = gate(repo, "--out", str(tmp_path / "file" / "out"))
     assert run.code == 3
+    assert "UNCHANGED" in run.out
     assert "--out" in run.err
     assert "Traceback" not in run.err
+
+
+def test_run__disk_full_for_the_outputs(tmp_path: Path) -> None:
+    """M64: a file size limit stands in for a full disk."""
+    repo = repository(tmp_path / "repo", NET, {"README.md": "words\n"})
+    run = gate(repo, prefix=("bash", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "limited"))
+    assert run.code == 3, run.out + run.err
+    assert "UNCHANGED" in run.out
+    assert "cannot be written" in run.err
+    assert "Traceback" not in run.err
+    assert not list(run.folder.glob("*.part"))
 
 
 def test_run__interpreter_that_is_not_there(tmp_path: Path) -> None:
@@ -116,3 +129,27 @@ def test_run__a_new_commit_changes_the_answer(tmp_path: Path) -> None:
     assert first.report is not None
     assert second.report is not None
     assert second.report["head"]["sha"] == head != first.report["head"]["sha"]
+
+
+def test_run__own_comment_template(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", NET, {"README.md": "words\n"})
+    own = tmp_path / "own.j2"
+    own.write_text(
+        '{% extends "comment.md.j2" %}{% block footer %}Ask the team of {{ report.policy.source }}.{% endblock %}',
+        encoding="utf-8",
+    )
+    run = gate(repo, "--template", str(own))
+    assert run.code == 0, run.err
+    assert "Ask the team of perfgate" in (run.folder / "comment.md").read_text(encoding="utf-8").replace("\\", "")
+
+
+@pytest.mark.parametrize("text", ["{{ missing }}", "{{ ''.__class__.__mro__ }}", "{% block"])
+def test_run__faulty_comment_template_costs_no_report(tmp_path: Path, text: str) -> None:
+    repo = repository(tmp_path / "repo", NET, {"README.md": "words\n"})
+    own = tmp_path / "own.j2"
+    own.write_text(text, encoding="utf-8")
+    run = gate(repo, "--template", str(own))
+    assert run.code == 2
+    assert "Traceback" not in run.err
+    assert "UNCHANGED" in run.out
+    assert (run.folder / "comment.md").is_file()
