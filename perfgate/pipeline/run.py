@@ -13,7 +13,7 @@ from perfgate.pipeline.request import MeasureRequest, Ports
 from perfgate.records.evidence import FORMAT, Measurements, RunError
 from perfgate.records.policy import Acceptance, Policy
 from perfgate.records.report import Report
-from perfgate.report.write import Links, write
+from perfgate.report.write import Links, write, write_file
 from perfgate.store.from_evidence import records_of
 from perfgate.store.open import open_store
 
@@ -62,14 +62,8 @@ def run(
 def save(measurements: Measurements, out: Path) -> Path:
     """Write measurements.json; it exists before anything is decided. Raises PerfgateError."""
     path = out / MEASUREMENTS_FILE
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.write_text(wire.dumps(measurements, indent=1) + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        msg = f"{path}: cannot be written ({error.strerror}); free space or choose another --out"
-        raise PerfgateError(msg) from None
+    if problem := write_file(path, wire.dumps(measurements, indent=1) + "\n"):
+        raise PerfgateError(problem)
     return path
 
 

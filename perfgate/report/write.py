@@ -69,7 +69,7 @@ def write(
         "summary.md": outputs.summary,
         "report.html": outputs.html,
     }
-    problems = [problem for name, text in files.items() if (problem := _write_file(directory / name, text))]
+    problems = [problem for name, text in files.items() if (problem := write_file(directory / name, text))]
     if problems:
         raise PerfgateError("\n".join(problems))
     if wrong_template:
@@ -77,7 +77,7 @@ def write(
     return outputs
 
 
-def _write_file(path: Path, text: str) -> str:
+def write_file(path: Path, text: str) -> str:
     """Put ``text`` at ``path`` in one step; the problem and its remedy as one line, or an empty string."""
     # Beside the target, since a rename is one step only within a file system.
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
