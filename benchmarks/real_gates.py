@@ -20,19 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tables import print_table
-from examples.gate import build_repository, gate_command, gate_environment, git
+from examples.gate import add_branch, build_repository, gate_command, gate_environment
 
 # One more refinement and two pointwise convolutions: about a tenth of the classifier's step time.
-SLOWER = (
-    ("REFINEMENTS = 1", "REFINEMENTS = 2"),
-    (
-        "self.refine = nn.Sequential(*(Refine(256) for _ in range(REFINEMENTS)))",
-        (
-            "self.refine = nn.Sequential(\n            *(Refine(256) for _ in range(REFINEMENTS)),"
-            " *(nn.Conv2d(256, 256, 1) for _ in range(2)))"
-        ),
+SLOWER = {
+    "REFINEMENTS = 1": "REFINEMENTS = 2",
+    "self.refine = nn.Sequential(*(Refine(256) for _ in range(REFINEMENTS)))": (
+        "self.refine = nn.Sequential(\n            *(Refine(256) for _ in range(REFINEMENTS)),"
+        " *(nn.Conv2d(256, 256, 1) for _ in range(2)))"
     ),
-)
+}
 
 LOAD = """
 import time
@@ -53,21 +50,6 @@ def half_a_core() -> Iterator[None]:
     finally:
         process.kill()
         process.wait()
-
-
-def add_slower_branch(repository: Path) -> None:
-    """Branch ``plus-ten``: the example's model with extra layers."""
-    git(repository, "switch", "--quiet", "--create", "plus-ten", "main")
-    file = repository / "vision" / "classifier.py"
-    text = file.read_text(encoding="utf-8")
-    for old, new in SLOWER:
-        if old not in text:
-            msg = f"{file} no longer holds {old!r}"
-            raise SystemExit(msg)
-        text = text.replace(old, new)
-    file.write_text(text, encoding="utf-8")
-    git(repository, "commit", "--quiet", "--all", "--message", "Refine a little more")
-    git(repository, "switch", "--quiet", "main")
 
 
 def gate(repository: Path, branch: str, out: Path) -> dict[str, Any]:
@@ -125,7 +107,7 @@ def main() -> None:
     counts = (1, 1) if arguments.smoke else (arguments.aa, arguments.slower)
     with tempfile.TemporaryDirectory() as folder, half_a_core():
         repository = build_repository(Path(folder) / "repository")
-        add_slower_branch(repository)
+        add_branch(repository, "plus-ten", "Refine a little more", SLOWER)
         unchanged = series(repository, "docstring", counts[0], Path(folder))
         slower = series(repository, "plus-ten", counts[1], Path(folder))
     header = ("gates", "runs", "run verdicts", "step time", "median change", "median pairs", "median time")

@@ -16,7 +16,13 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 FILES = HERE / "pull-request"
-BRANCHES = {"slow-down": "Refine the features further", "docstring": "Say who loads the model"}
+MODEL = "vision/classifier.py"
+
+# branch -> commit message and the edits of the model's file (old text, new text)
+BRANCHES: dict[str, tuple[str, dict[str, str]]] = {
+    "slow-down": ("Refine the features further", {"REFINEMENTS = 1": "REFINEMENTS = 5"}),
+    "docstring": ("Say who loads the model", {"the gate measures.": "the gate measures and the service loads."}),
+}
 GIT_IDENTITY = ("-c", "user.name=example", "-c", "user.email=example@example.invalid", "-c", "commit.gpgsign=false")
 
 
@@ -30,15 +36,27 @@ def build_repository(target: Path) -> Path:
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     git(target, "init", "--quiet", "--initial-branch", "main")
-    shutil.copytree(FILES / "main", target, dirs_exist_ok=True)
+    shutil.copytree(FILES, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     git(target, "add", "--all")
     git(target, "commit", "--quiet", "--message", "Classifier and its gate")
-    for branch, message in BRANCHES.items():
-        git(target, "switch", "--quiet", "--create", branch, "main")
-        shutil.copytree(FILES / branch, target, dirs_exist_ok=True)
-        git(target, "commit", "--quiet", "--all", "--message", message)
-    git(target, "switch", "--quiet", "main")
+    for branch, (message, edits) in BRANCHES.items():
+        add_branch(target, branch, message, edits)
     return target
+
+
+def add_branch(repository: Path, branch: str, message: str, edits: dict[str, str]) -> None:
+    """Branch off main with ``edits`` of the model's file; every old text must be there."""
+    git(repository, "switch", "--quiet", "--create", branch, "main")
+    file = repository / MODEL
+    text = file.read_text(encoding="utf-8")
+    for old, new in edits.items():
+        if old not in text:
+            msg = f"{MODEL} does not hold {old!r} any more; adapt the branch {branch!r}"
+            raise SystemExit(msg)
+        text = text.replace(old, new)
+    file.write_text(text, encoding="utf-8")
+    git(repository, "commit", "--quiet", "--all", "--message", message)
+    git(repository, "switch", "--quiet", "main")
 
 
 def gate_command(branch: str, out: Path) -> list[str]:
