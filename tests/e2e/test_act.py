@@ -57,6 +57,7 @@ def newest(world):
 
 
 def test_pull_request__regression_is_red_and_reported_and_the_next_run_updates_the_comment(world, base):
+    """B14 and B37: through the real composite action a regression ends red, and is reported before."""
     world.git("switch", "--quiet", "--create", "topic")
     slow = world.commit(net_py=MODEL.format(layers=4))
 
