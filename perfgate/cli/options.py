@@ -114,6 +114,6 @@ def measure_request(
         # Only a pull request's base branch may have moved on; other events name the exact commits.
         merge_base=event.pull_request is not None,
         ci=ci,
-        refuse="it comes from a fork, which is not measured by default" if event.is_fork else "",
+        refuse="pull request from a fork" if event.is_fork else "",
         **common,
     )

@@ -28,6 +28,7 @@ _STYLE = {
     verdicts.IMPROVEMENT: "bold green",
     verdicts.PASS: "green",
     verdicts.UNCHANGED: "green",
+    verdicts.NOT_MEASURED: "cyan",
 }
 
 

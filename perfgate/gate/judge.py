@@ -22,6 +22,7 @@ from perfgate.records.report import (
     ERROR,
     FORMAT,
     NO_BASELINE,
+    NOT_MEASURED,
     PASS,
     SHOWN,
     UNCHANGED,
@@ -116,6 +117,9 @@ def _end(measurements: Measurements, policy: Policy, models: tuple[ModelResult, 
     error = measurements.error or _foreign(measurements)
     if error is not None:
         return _not_judged(error)
+    if measurements.unmeasured:
+        ended = of_run(NOT_MEASURED, policy)
+        return _Verdict(name=NOT_MEASURED, outcome=ended, title=f"not measured: {measurements.unmeasured}", why="")
     if not models:
         return _nothing_measured(measurements, policy)
     # Rows of an informative look are not gated.

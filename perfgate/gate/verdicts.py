@@ -35,6 +35,7 @@ from perfgate.records.report import (
     MISSING,
     NEW,
     NO_BASELINE,
+    NOT_MEASURED,
     PASS,
     REGRESSION,
     SEVERITY,
@@ -60,6 +61,7 @@ _CONCLUSION = {
     PASS: SUCCESS,
     SHOWN: SUCCESS,
     UNCHANGED: SUCCESS,
+    NOT_MEASURED: NEUTRAL,
     ERROR: FAILURE,
 }
 _BLOCKABLE = frozenset({INVALID, INCONCLUSIVE})

@@ -42,6 +42,7 @@ class Draft:
         self.tolerances: dict[tuple[str, str], float] = {}
         # Not part of the evidence: an address may hold a password.
         self.store_url = ""
+        self.unmeasured = ""
         self._ci = ci
         self._nonce = secrets.token_hex(8)
         self._started_at = utc_now()
@@ -69,6 +70,7 @@ class Draft:
             workloads=self.workloads,
             skipped=self.skipped,
             notes=self.notes,
+            unmeasured=self.unmeasured,
             error=error,
         )
 

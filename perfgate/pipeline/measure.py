@@ -44,11 +44,10 @@ def _fill(draft: Draft, request: MeasureRequest, ports: Ports) -> None:
     draft.notes = sources.notes
     draft.changes = Changes(files=len(sources.changed), banners=sources.banners)
     names = sources.model_names
-    if request.refuse:
-        draft.skipped = _skip(names, request.refuse)
-        return
-    if ports.environ.get(SWITCH) == "off":
-        draft.skipped = _skip(names, f"perfgate is switched off by the environment variable {SWITCH}=off")
+    switched_off = f"switched off by {SWITCH}=off" if ports.environ.get(SWITCH) == "off" else ""
+    draft.unmeasured = request.refuse or switched_off
+    if draft.unmeasured:
+        draft.skipped = _skip(names, draft.unmeasured)
         return
     specs = {**sources.specs("head"), **sources.specs("base")}
     if sources.changed and not request.everything and only_documentation(sources.changed, specs):

@@ -168,7 +168,10 @@ class RunError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """The whole file. ``policy`` is the one measured under; the publish stage reads its own from base."""
+    """The whole file. ``policy`` is the one measured under; the publish stage reads its own from base.
+
+    ``unmeasured`` is the reason for which nothing was measured on purpose (a fork, the kill switch); empty: it was.
+    """
 
     format: int
     run: RunInfo
@@ -182,4 +185,5 @@ class Measurements:
     skipped: tuple[Skipped, ...] = ()
     accepted: tuple[Acceptance, ...] = ()
     notes: tuple[str, ...] = ()
+    unmeasured: str = ""
     error: RunError | None = None

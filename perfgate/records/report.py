@@ -25,6 +25,7 @@ SHOWN = "shown"
 
 # Verdicts that only a whole run has.
 UNCHANGED = "unchanged"
+NOT_MEASURED = "not-measured"
 ERROR = "error"
 
 SEVERITY = (REGRESSION, MISSING, INVALID, INCONCLUSIVE, NO_BASELINE, ACCEPTED, NEW, IMPROVEMENT, PASS, SHOWN)

@@ -23,6 +23,7 @@ ICONS = {
     verdicts.PASS: "✅",
     verdicts.SHOWN: "",
     verdicts.UNCHANGED: "➖",
+    verdicts.NOT_MEASURED: "⏸️",
     verdicts.ERROR: "⛔",
 }
 
@@ -39,6 +40,7 @@ WORDS = {
     verdicts.PASS: "within the limit",
     verdicts.SHOWN: "shown, not gated",
     verdicts.UNCHANGED: "nothing touched",
+    verdicts.NOT_MEASURED: "not measured",
     verdicts.ERROR: "not judged",
 }
 

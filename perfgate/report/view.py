@@ -134,7 +134,7 @@ def build(report: Report, links: Links = NO_LINKS, *, quiet_rows: int = QUIET_RO
         skipped=_part([Fact(label=item.model, text=item.reason) for item in report.skipped]),
         notes=_part(report.notes),
         # Where nothing was touched, nothing was measured, and nothing is to be said about how.
-        facts=_part(facts(report) if report.verdict != verdicts.UNCHANGED else ()),
+        facts=_part(facts(report) if report.verdict not in {verdicts.UNCHANGED, verdicts.NOT_MEASURED} else ()),
         banners=_part(_banners(report)),
         links=links,
     )

@@ -70,6 +70,7 @@ def test_run__switched_off_by_the_environment(tmp_path: Path) -> None:
     run = gate(repo, env={"PERFGATE_MODE": "off"})
     assert run.code == 0
     assert "PERFGATE_MODE" in run.out
+    assert (run.report["verdict"], run.report["check"]) == ("not-measured", "neutral")
 
 
 def test_run__output_folder_that_cannot_be_made(tmp_path: Path) -> None:
