@@ -12,12 +12,14 @@ from tests.report.builders import BASE, exact, model, noisy, report, shown
 
 
 def test_icon__every_verdict_has_one_and_a_word():
-    known = {*verdicts.SEVERITY, verdicts.UNCHANGED, verdicts.ERROR}
+    known = {*verdicts.SEVERITY, verdicts.UNCHANGED, verdicts.NOT_MEASURED, verdicts.ERROR}
     assert set(filters.ICONS) == set(filters.WORDS) == known
     assert all(filters.WORDS.values())
 
 
-@pytest.mark.parametrize("verdict", sorted({*verdicts.SEVERITY, verdicts.UNCHANGED, verdicts.ERROR} - {verdicts.PASS}))
+@pytest.mark.parametrize(
+    "verdict", sorted({*verdicts.SEVERITY, verdicts.UNCHANGED, verdicts.NOT_MEASURED, verdicts.ERROR} - {verdicts.PASS})
+)
 def test_icon__only_pass_is_green(verdict):
     assert filters.icon(verdict) != filters.icon(verdicts.PASS)
 
