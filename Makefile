@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 .PHONY: gate test lint format setup bench bench-gate bench-aa bench-harness bench-startup test-gpu clean
 
 gate: $(VENV)/.ready ## the whole gate on an example pull request, on the CPU
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/gate.py
+	$(BIN)/python examples/gate.py
 
 test: lint ## linters, types, import contract, all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -44,6 +44,9 @@ def parent_peak_bytes() -> int:
             except psutil.NoSuchProcess:
                 break
             time.sleep(0.2)
+        if process.returncode != 0:
+            msg = f"the gate ended with {process.returncode}: no workers were timed, so this would say nothing"
+            raise SystemExit(msg)
     return peak
 
 

@@ -65,8 +65,9 @@ def gate_command(branch: str, out: Path) -> list[str]:
 
 
 def gate_environment() -> dict[str, str]:
-    """The process environment, with the core imported from this checkout whatever the working directory is."""
-    return {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    """The process environment, with the core of this checkout, and with this interpreter as the models' Python."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**os.environ, "PYTHONPATH": str(HERE.parent), "PATH": path}
 
 
 def run_gate(repository: Path, branch: str, out: Path) -> tuple[int, dict[str, Any], float]:

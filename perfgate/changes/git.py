@@ -17,6 +17,7 @@ from pathlib import Path
 from perfgate.errors import CheckoutError, UsageError
 
 SHA = re.compile(r"[0-9a-f]{40}")
+_BLOB = re.compile(rb"[0-9a-f]{40} blob ([0-9]+)")
 
 _SETTINGS = (
     "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.sparseCheckout=false", "submodule.recurse=false",
@@ -127,13 +128,20 @@ class Git:
         return answer
 
     def show_file(self, sha: str, path: str) -> bytes | None:
-        """Content of ``path`` (relative to the root) at a commit; None if there is no such file."""
+        """Content of ``path`` (relative to the root) at a commit; None if there is no such file.
+
+        A symbolic link is followed inside of the commit, never to a file outside of it.
+        """
         name = f"{check_sha(sha)}:{path}"
+        if "\n" in name:
+            return None
         try:
-            kind = self.run("cat-file", "-t", "--end-of-options", name).strip()
+            answer = self.run_bytes("cat-file", "--batch", "--follow-symlinks", text=f"{name}\n")
         except GitError:
             return None
-        return self.run_bytes("cat-file", "blob", "--end-of-options", name) if kind == "blob" else None
+        header, _, content = answer.partition(b"\n")
+        blob = _BLOB.fullmatch(header)
+        return content[: int(blob[1])] if blob else None
 
     def files(self, sha: str) -> dict[str, str]:
         """Every tracked path of a commit -> its mode (``100644``, ``120000`` link, ``160000`` submodule ...)."""

@@ -6,6 +6,7 @@ import importlib
 import os
 import signal
 import sys
+import traceback
 from types import FrameType
 from typing import Any
 
@@ -74,8 +75,19 @@ def run(arguments: list[str] | None = None) -> int:
             raise
         click.echo(f"perfgate: {error}", err=True)
         return error.exit_code
+    except Exception as error:
+        # Python itself would end with 1, which is a verdict.
+        if os.environ.get("PERFGATE_TRACEBACK"):
+            traceback.print_exc()
+        click.echo(f"perfgate: {_unforeseen(error)}", err=True)
+        return PerfgateError.exit_code
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def _unforeseen(error: Exception) -> str:
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"unforeseen fault, nothing was judged: {text}; set PERFGATE_TRACEBACK=1 to see where, and report it"
 
 
 def _raise_interrupt(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal's signature

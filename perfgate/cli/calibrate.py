@@ -37,6 +37,10 @@ def command(pairs: int, out: Path, as_json: bool, quiet: bool, **revisions: Any)
     with shown(Console(stderr=True), quiet=quiet) as progress:
         calibration = calibrate(request, Ports(progress=progress, environ=os.environ), pairs=pairs)
     save(calibration.measurements, out)
+    error = calibration.measurements.error
+    if error is not None:
+        click.echo(f"perfgate: {error.message}", err=True)
+        return error.exit_code
     if as_json:
         click.echo(json.dumps({"enough": calibration.enough, "rows": [asdict(row) for row in calibration.rows]}))
     else:

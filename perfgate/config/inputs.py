@@ -20,6 +20,9 @@ _LEAF = re.compile(r"\s*(?P<dtype>\w+)\s*\[(?P<dims>[^\[\]]*)\]\s*(?:<\s*(?P<bou
 _EXAMPLE = "write it like 'float32[batch,3,224,224]' or 'int64[batch,128] < 30522'"
 
 
+# Specifications travel to the worker as JSON, which has a largest depth too.
+MAX_NESTING = 16
+
 Place = tuple[int | str, ...]
 
 
@@ -48,7 +51,9 @@ def freeze(tree: object) -> object:
 
 
 def _walk(tree: object, place: Place) -> Iterator[tuple[Place, str]]:
-    if isinstance(tree, dict):
+    if len(place) > MAX_NESTING:
+        yield place[:1], f"nested more than {MAX_NESTING} deep; use make_inputs"
+    elif isinstance(tree, dict):
         for key, item in tree.items():
             yield from _walk(item, (*place, key))
     elif isinstance(tree, list):

@@ -115,9 +115,9 @@ class ConfigTable(Table):
     """The whole file."""
 
     version: v.Version = _key(_REQUIRED, "`1`", "version of this format")
-    python: str = _key("", "path or name", "interpreter of the worker", max_length=1000)
+    python: v.Argument = _key("", "path or name", "interpreter of the worker", max_length=1000)
     pythonpath: v.Globs = _key(["."], "list of folders", "put before `sys.path`, relative to each checkout")
-    setup: str = _key("", "shell command", "run in each checkout before measuring", max_length=10_000)
+    setup: v.Argument = _key("", "shell command", "run in each checkout before measuring", max_length=10_000)
     setup_timeout: v.DurationNs = _key("30min", "duration", "limit for `setup`, each side")
     threads: int | None = _key(None, "whole number", "threads of a worker", ge=1, le=1024)
     store: v.StoreUrl | None = _key(None, "URL", "baseline database")

@@ -103,6 +103,14 @@ def read_reference(value: object) -> str:
     raise ValueError(msg)
 
 
+def no_nul(value: str) -> str:
+    """A text that can be an argument of a program."""
+    if "\0" in value:
+        msg = f"{value!r} holds a NUL character; leave it out"
+        raise ValueError(msg)
+    return value
+
+
 def read_relative(value: object) -> str:
     """A path or glob below the checkout: relative, with ``/``, without ``..``."""
     if not isinstance(value, str) or not value.strip() or "\0" in value:
@@ -147,7 +155,7 @@ def read_batch(value: object) -> int:
     """A whole number of at least 1."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31:
         return value
-    msg = f"{value!r} is no batch size; write a whole number of at least 1"
+    msg = f"{value!r} is no batch size; write a whole number from 1 to {2**31 - 1}"
     raise ValueError(msg)
 
 
@@ -235,6 +243,7 @@ EnergyJ = Annotated[float, _reader(read_energy_j)]
 Count = Annotated[float, _reader(read_count)]
 Reference = Annotated[str, _reader(read_reference)]
 Relative = Annotated[str, _reader(read_relative)]
+Argument = Annotated[str, AfterValidator(no_nul)]
 StoreUrl = Annotated[str, _reader(read_store)]
 MetricName = Annotated[str, AfterValidator(known_metric)]
 ModelName = Annotated[str, AfterValidator(model_name)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from perfgate.errors import MeasuringError
 from perfgate.pipeline.measure import measure, start
 from perfgate.pipeline.request import MeasureRequest, Ports
-from perfgate.records.evidence import Measurements
+from perfgate.records.evidence import Measurements, RunError
 from perfgate.stats import pairs as pair_statistics
 from perfgate.stats.calibration import Resolution, resolution
 
@@ -27,7 +27,7 @@ class Calibrated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """All metrics; ``measurements`` hold the raw pairs."""
+    """All metrics; ``measurements`` hold the raw pairs, and the fault that kept the run from an answer, if any."""
 
     rows: tuple[Calibrated, ...]
     measurements: Measurements
@@ -41,13 +41,13 @@ class Calibration:
 def calibrate(request: MeasureRequest, ports: Ports, *, pairs: int = PAIRS) -> Calibration:
     """Measure ``request.head`` against itself with exactly ``pairs`` pairs, never stopping early.
 
-    Raises the error that kept it from measuring, and MeasuringError if no workload could be measured.
+    What kept it from measuring is in ``Calibration.measurements.error``, also that no workload could be measured.
     """
     draft = start(request)
     same = replace(request, base=None, fixed_pairs=pairs)
     measurements = measure(draft, same, ports)
     if measurements.error is not None:
-        raise MeasuringError(measurements.error.message)
+        return Calibration(rows=(), measurements=measurements)
     plan = measurements.plan
     rows = []
     for evidence in measurements.workloads:
@@ -67,5 +67,6 @@ def calibrate(request: MeasureRequest, ports: Ports, *, pairs: int = PAIRS) -> C
     if not rows:
         reasons = [side.failure.message for w in measurements.workloads for side in (w.base, w.head) if side.failure]
         msg = f"no workload could be measured: {reasons[0] if reasons else 'the configuration names no model'}"
-        raise MeasuringError(msg)
+        error = RunError(exit_code=MeasuringError.exit_code, message=msg)
+        measurements = replace(measurements, error=error)
     return Calibration(rows=tuple(rows), measurements=measurements)

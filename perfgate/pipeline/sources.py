@@ -13,7 +13,8 @@ from perfgate.changes.changed import ChangedFile, changed_files
 from perfgate.changes.git import Git
 from perfgate.changes.revisions import Revisions, resolve, single
 from perfgate.config.load import FILES, Config, load, read_tree
-from perfgate.errors import ConfigError, ConfigProblem
+from perfgate.config.values import read_relative
+from perfgate.errors import ConfigError, ConfigProblem, UsageError
 from perfgate.pipeline.request import CONFIG_FILE, MeasureRequest
 from perfgate.records.evidence import Revision
 from perfgate.records.policy import REPORT, Policy
@@ -57,6 +58,7 @@ def read_sources(request: MeasureRequest) -> Sources:
 
     Raises HistoryError, ConfigError (every problem of both sides' files), UsageError.
     """
+    _check_place(request.config_file)
     git = Git(request.root)
     if request.base is None:
         head_revision = single(git, request.head)
@@ -66,6 +68,9 @@ def read_sources(request: MeasureRequest) -> Sources:
     head = _load(git, revisions.head, request, "head")
     same = revisions.base.sha == revisions.head.sha
     base = head if same else _load(git, revisions.base, request, "base")
+    if request.models:
+        _check_names(request, base, head)
+        base, head = _only(base, request.models), _only(head, request.models)
     if base is None and head is None:
         raise ConfigError((_no_configuration(git, revisions.head, request.config_file),))
     changed = () if same else changed_files(git, revisions.base.sha, revisions.head.sha)
@@ -82,6 +87,15 @@ def read_sources(request: MeasureRequest) -> Sources:
     )
 
 
+def _check_place(config_file: str) -> None:
+    """Raise UsageError where ``config_file`` cannot be a path inside of a commit."""
+    try:
+        read_relative(config_file)
+    except ValueError as error:
+        msg = f"--config {error}"
+        raise UsageError(msg) from None
+
+
 def _load(git: Git, revision: Revision, request: MeasureRequest, where: str) -> Config | None:
     names = FILES if request.config_file == CONFIG_FILE else (request.config_file,)
     try:
@@ -93,19 +107,27 @@ def _load(git: Git, revision: Revision, request: MeasureRequest, where: str) -> 
         raise ConfigError(tuple(replace(p, file=f"{p.file} {place}") for p in error.problems)) from None
     if config is None:
         return None
-    side = config.side
-    if request.python:
-        side = replace(side, python=request.python)
-    if request.models:
-        unknown = sorted(set(request.models) - set(side.models))
-        if len(unknown) == len(request.models):
-            known = ", ".join(side.models)
-            problem = ConfigProblem(
-                file=request.config_file, key=f"models.{unknown[0]}", reason="no such model", hint=f"known: {known}"
-            )
-            raise ConfigError((problem,))
-        side = replace(side, models={name: side.models[name] for name in side.models if name in request.models})
-    return replace(config, side=side)
+    return replace(config, side=replace(config.side, python=request.python)) if request.python else config
+
+
+def _check_names(request: MeasureRequest, base: Config | None, head: Config | None) -> None:
+    """Raise ConfigError for models that neither side has; one that only one side has can be asked for."""
+    known = dict.fromkeys(name for config in (base, head) if config for name in config.side.models)
+    hint = f"known: {', '.join(known)}" if known else "no model is configured"
+    problems = tuple(
+        ConfigProblem(file=request.config_file, key=f"models.{name}", reason="no such model", hint=hint)
+        for name in dict.fromkeys(request.models)
+        if name not in known
+    )
+    if problems:
+        raise ConfigError(problems)
+
+
+def _only(config: Config | None, names: tuple[str, ...]) -> Config | None:
+    if config is None:
+        return None
+    models = {name: spec for name, spec in config.side.models.items() if name in names}
+    return replace(config, side=replace(config.side, models=models))
 
 
 def _policy(base: Config | None, head: Config | None, request: MeasureRequest) -> Policy:

@@ -80,6 +80,18 @@ def test_show_file__content_or_none(tmp_path):
     assert git.show_file(sha, "dir/ä b.txt") == b"\xff\x00"
     assert git.show_file(sha, "dir") is None
     assert git.show_file(sha, "gone") is None
+    assert git.show_file(sha, "../gone") is None
+    assert git.show_file(sha, f"gone\n{sha}:dir/ä b.txt") is None
+
+
+def test_show_file__links_are_followed_inside_of_the_commit_only(tmp_path):
+    repo = Repo(tmp_path / "repo")
+    (tmp_path / "outside").write_text("secret", encoding="utf-8")
+    for link, target in {"in": "dir/file", "out": "../outside", "gone": "nowhere", "loop": "loop"}.items():
+        os.symlink(target, repo.root / link)
+    sha = repo.commit({"dir/file": "text\n"})
+    assert repo.git.show_file(sha, "in") == b"text\n"
+    assert [repo.git.show_file(sha, link) for link in ("out", "gone", "loop")] == [None, None, None]
 
 
 def test_files__undecodable_names_are_kept(tmp_path):
