@@ -5,9 +5,13 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line; never returns."""
-    from perfgate.cli.app import run
+    try:
+        from perfgate.cli.app import run
 
-    raise SystemExit(run())
+        code = run()
+    except KeyboardInterrupt:  # while that was imported, when nothing had begun
+        code = 130
+    raise SystemExit(code)
 
 
 if __name__ == "__main__":

@@ -35,8 +35,12 @@ class WireError(ValueError):
 
 
 def dumps(record: object, *, indent: int | None = None) -> str:
-    """JSON text of a record. Raises ValueError on NaN or infinity: a producer must say ``None``."""
-    return json.dumps(to_tree(record), ensure_ascii=False, allow_nan=False, indent=indent)
+    """JSON text of a record. Raises ValueError on NaN or infinity: a producer must say ``None``.
+
+    Lone surrogates (undecodable bytes of a file name), which UTF-8 cannot hold, become JSON's own ``\\udXXX``.
+    """
+    text = json.dumps(to_tree(record), ensure_ascii=False, allow_nan=False, indent=indent)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def loads(cls: type[T], text: str | bytes) -> T:

@@ -6,8 +6,10 @@ In: a side's configuration and checkout. Out: the interpreter and the variables 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import secrets
 import shutil
 import signal
 import string
@@ -25,11 +27,14 @@ from perfgate.records.workload import SideConfig
 
 OLDEST_PYTHON = (3, 10)
 CACHE = "PERFGATE_CACHE_DIR"
+MARKER = "PERFGATE_NONCE"  # every process that perfgate starts carries one
 
 _VERSION = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
 _TRACE_LINES = 20
 _GRACE_S = 2.0
+_SWEEPS = 50
 _TAIL_BYTES = 64 * 1024
+_MESSAGE_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +74,7 @@ def prepare_side(
         env[CACHE] = str(cache)
         failed = _run_setup(side, checkout, log, {**inherited, **env})
         if failed and name == "base":
-            msg = f"base: {failed.message}; correct setup in perfgate.toml, or see {log}"
+            msg = f"base: {failed.message}; correct setup in perfgate.toml"
             raise CheckoutError(msg)
         if failed:
             return failed
@@ -100,9 +105,10 @@ def _run_setup(side: SideConfig, checkout: Path, log: Path, environ: Mapping[str
     """Output goes to a file, not to a pipe: what the command leaves running cannot keep us waiting for its end."""
     try:
         with log.open("wb") as output:
+            marker = f"{secrets.token_hex(8)}.setup"
             process = subprocess.Popen(
-                ["/bin/sh", "-e", "-c", side.setup], cwd=checkout, env=dict(environ), stdin=subprocess.DEVNULL,
-                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+                ["/bin/sh", "-e", "-c", side.setup], cwd=checkout, env={**environ, MARKER: marker},
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             try:
                 code: int | None = process.wait(side.setup_timeout_s)
@@ -110,18 +116,25 @@ def _run_setup(side: SideConfig, checkout: Path, log: Path, environ: Mapping[str
                 code = None
             finally:
                 _end_group(process)
+                _end_marked(marker)
     except OSError as error:
         msg = f"setup could not be started ({error.strerror}: {error.filename}); look at the place and its space"
         raise CheckoutError(msg) from None
     if code == 0:
         return None
     lines = [line for line in _tail(log).splitlines() if line.strip()]
-    last = f": {lines[-1].strip()}" if lines else ", without a word"
+    last = f": {_one_line(lines[-1])}" if lines else ", without a word"
     if code is None:
         limit = units.wall_clock(side.setup_timeout_s)
         return _failed("hung", f"setup was stopped after {limit}{last}", lines)
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     return _failed("exited", f"setup {how}{last}", lines)
+
+
+def _one_line(text: str) -> str:
+    """``text`` as part of a message: nothing that a terminal would act on, and the end of what is too long."""
+    line = "".join(char if char.isprintable() else "\ufffd" for char in text.strip())
+    return line if len(line) <= _MESSAGE_CHARS else f"...{line[-_MESSAGE_CHARS:]}"
 
 
 def _failed(kind: str, message: str, lines: list[str]) -> Failed:
@@ -140,6 +153,27 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             continue
     process.wait()
+
+
+def _end_marked(marker: str) -> None:
+    """End what has left the command's group: it has inherited the command's marker all the same."""
+    entry = f"{MARKER}={marker}".encode()
+    for _ in range(_SWEEPS):  # a process may fork while the others are looked through
+        pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+        found = [pid for pid in pids if entry in _environ(pid)]
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _environ(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 def _tail(log: Path) -> str:
@@ -172,9 +206,9 @@ def _interpreter(python: str, checkout: Path, repository: Path, environ: Mapping
     for candidate in candidates:
         if _runs(candidate):
             return str(candidate)
-    places = " nor ".join(map(str, candidates))
-    msg = f"{name}: python = {python!r} is neither {places}; correct it, or let setup make it"
-    raise UsageError(msg if len(candidates) > 1 else msg.replace("is neither", "is not at"))
+    places = " or ".join(map(str, candidates))
+    msg = f"{name}: python = {python!r}: no program at {places}; correct it, or let setup make it"
+    raise UsageError(msg)
 
 
 def _runs(path: Path) -> bool:

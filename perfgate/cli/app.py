@@ -64,6 +64,9 @@ def run(arguments: list[str] | None = None) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except SystemExit:
+        # click's way to end where nobody reads standard output any more: with 1, which is a verdict.
+        return PerfgateError.exit_code
     except click.ClickException as error:
         error.show()
         return UsageError.exit_code
@@ -75,7 +78,7 @@ def run(arguments: list[str] | None = None) -> int:
             raise
         click.echo(f"perfgate: {error}", err=True)
         return error.exit_code
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the last resort
         # Python itself would end with 1, which is a verdict.
         if os.environ.get("PERFGATE_TRACEBACK"):
             traceback.print_exc()

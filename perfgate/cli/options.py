@@ -62,6 +62,15 @@ def calibration_options(command: Command) -> Command:
     return command
 
 
+def here() -> Path:
+    """The folder that perfgate was started in. Raises UsageError where somebody has removed it."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        msg = f"the current folder cannot be used ({error.strerror}); start perfgate inside of the repository"
+        raise UsageError(msg) from None
+
+
 def read_template(path: Path | None) -> str | None:
     """The text of --template. Raises UsageError."""
     if path is None:
@@ -75,7 +84,7 @@ def read_template(path: Path | None) -> str | None:
 
 def calibration_request(*, head: str, config_file: str, python: str, models: tuple[str, ...]) -> MeasureRequest:
     """The request of a revision to be measured against itself."""
-    return MeasureRequest(root=Path.cwd(), head=head, config_file=config_file, python=python, models=models)
+    return MeasureRequest(root=here(), head=head, config_file=config_file, python=python, models=models)
 
 
 def measure_request(
@@ -94,7 +103,7 @@ def measure_request(
     """
     environ = os.environ if environ is None else environ
     common: dict[str, Any] = {
-        "root": Path.cwd(),
+        "root": here(),
         "config_file": config_file,
         "python": python,
         "models": models,

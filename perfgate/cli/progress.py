@@ -52,7 +52,7 @@ class _Lines:
         self._last = (text, tenth)
         left = f", about {round(seconds_left)} s left" if seconds_left is not None else ""
         count = f" ({done} of {total}{left})" if total else ""
-        self._console.print(f"{text}{count}", highlight=False, markup=False)
+        self._console.print(f"{text}{count}", highlight=False, markup=False, soft_wrap=True)
 
 
 class _Quiet:

@@ -47,7 +47,7 @@ def command(
     request = PublishRequest(
         measurements=measurements,
         out=out,
-        root=Path.cwd(),
+        root=options.here(),
         config_file=config_file,
         measure_result=measure_result,
         comment_mode=comment_mode,

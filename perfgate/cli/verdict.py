@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from pathlib import Path
 
 import click
@@ -13,8 +16,9 @@ from perfgate import units
 from perfgate.pipeline.run import Result
 from perfgate.records import report as verdicts
 from perfgate.records.report import MetricResult, Report
-from perfgate.report import filters
+from perfgate.report import escape, filters
 from perfgate.report.document import report_json
+from perfgate.report.view import next_step
 
 _STYLE = {
     verdicts.REGRESSION: "bold red",
@@ -32,40 +36,64 @@ _STYLE = {
 }
 
 
-LOG_WIDTH = 140
+LOG_WIDTH = 160
+_LINE_LIMIT = 2000
+
+
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        # rich would exit with 1, which is a verdict.
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def console() -> Console:
     """Standard output; a log has no width of its own, and 80 columns would tear the table."""
-    plain = Console()
-    return plain if plain.is_terminal else Console(width=LOG_WIDTH)
+    plain = _Output()
+    return plain if plain.is_terminal else _Output(width=LOG_WIDTH)
 
 
 def tell(result: Result, *, as_json: bool) -> None:
-    """Print the verdict of ``result``, also where its files could not be written; then what kept them from it."""
-    if as_json:
-        click.echo(report_json(result.report))
-    else:
-        show(result.report, console(), directory=None if result.problem else result.directory)
+    """Print the verdict of ``result``, also where its files could not be written; then what kept them from it.
+
+    A standard output that takes nothing (``| head``, a full disk) does not change the exit code.
+    """
+    try:
+        if as_json:
+            click.echo(report_json(result.report))
+        else:
+            show(result.report, console(), directory=None if result.problem else result.directory)
+    except OSError as error:
+        # What is still buffered must not fail again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:
+            click.echo(f"perfgate: standard output cannot be written ({error.strerror})", err=True)
     if result.problem is not None:
         click.echo(f"perfgate: {result.problem}", err=True)
 
 
 def show(report: Report, console: Console, *, directory: Path | None = None) -> None:
-    """Print ``report``; untrusted text is never read as markup."""
+    """Print ``report``; untrusted text is never read as markup, and its control characters reach no terminal."""
     headline = Text(report.verdict.upper().replace("-", " "), style=_STYLE.get(report.verdict, ""))
-    console.print(Text.assemble(headline, "  ", report.title), soft_wrap=True)
+    console.print(Text.assemble(headline, "  ", _plain(report.title)), soft_wrap=True)
     if report.why:
-        console.print(Text(report.why), soft_wrap=True)
+        console.print(Text(_plain(report.why)), soft_wrap=True)
     for banner in report.banners:
-        console.print(Text(f"! {banner}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"! {_plain(banner)}", style="yellow"), soft_wrap=True)
+    if advice := next_step(report):
+        console.print(Text(f"Next: {advice}"), soft_wrap=True)
     table = _table(report)
     if table.row_count:
         console.print(table)
     for skipped in report.skipped:
-        console.print(Text(f"skipped {skipped.model}: {skipped.reason}", style="dim"), soft_wrap=True)
+        console.print(Text(_plain(f"skipped {skipped.model}: {skipped.reason}"), style="dim"), soft_wrap=True)
     if directory is not None:
         console.print(Text(f"Report: {directory / 'report.html'}", style="dim"), soft_wrap=True)
+
+
+def _plain(text: str) -> str:
+    """``text`` without control characters, and with nothing that GitHub's runner would take for a command."""
+    lines = [escape.clean(line, _LINE_LIMIT).replace("##[", "## [") for line in text.split("\n")]
+    return "\n".join(f": {line[1:]}" if line.startswith("::") else line for line in lines)
 
 
 def _table(report: Report) -> Table:
@@ -79,14 +107,14 @@ def _table(report: Report) -> Table:
     rows.sort(key=lambda item: verdicts.SEVERITY.index(item[1].verdict))
     varying = filters.varying_parts(report)
     for model, row in rows:
-        label = f"{model.model} · {filters.workload_label(model, varying)}"
+        label = _plain(f"{model.model} · {filters.workload_label(model, varying)}")
         table.add_row(
             Text(label),
             Text(filters.metric_label(row.metric)),
             units.quantity(row.base, row.unit),
             units.quantity(row.head, row.unit),
-            change(row),
-            units.share(row.limit) if row.limit is not None else "",
+            _change(row),
+            filters.limit(row),
             Text(row.verdict, style=_STYLE.get(row.verdict, "")),
         )
     return table
@@ -96,12 +124,6 @@ def _told(row: MetricResult) -> bool:
     return row.gated or row.verdict not in {verdicts.SHOWN, verdicts.PASS}
 
 
-def change(row: MetricResult) -> str:
-    """``+7.9 % (7.1 to 8.7)``; "exact" in the place of an interval for exact metrics."""
-    if row.ratio is None:
-        return units.NOT_AVAILABLE
-    text = units.percent(row.ratio - 1, sign=True)
-    if row.ci_low is not None and row.ci_high is not None:
-        low, high = units.percent(row.ci_low - 1), units.percent(row.ci_high - 1)
-        return f"{text} ({low.removesuffix(' %')} to {high.removesuffix(' %')})"
-    return f"{text} exact" if row.kind == "exact" else text
+def _change(row: MetricResult) -> str:
+    """``+7.9 % (7.1 to 8.7)``; ``(exact)`` in the place of an interval for exact metrics."""
+    return f"{filters.change(row)} {filters.interval(row)}".rstrip()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, TypeVar
@@ -62,21 +63,25 @@ def read_limit(value: object) -> float | None:
     return read_share(value)
 
 
-def _quantity(parse: Callable[[str], float], example: str) -> Callable[[object], float]:
+def _quantity(
+    parse: Callable[[str], float], example: str, *, most: float = sys.float_info.max, shown: str = ""
+) -> Callable[[object], float]:
     def read(value: object) -> float:
         if not isinstance(value, str):
             msg = f"{value!r} has no unit; write it as {example!r}"
             raise ValueError(msg)  # noqa: TRY004 - pydantic collects ValueError only
         result = parse(value)
-        if not 0 < result < math.inf:
-            msg = f"{value!r} is out of range; write more than 0, as in {example!r}"
+        if not 0 < result <= most:
+            bound = f" and at most {shown}" if shown else ""
+            msg = f"{value!r} is out of range; write more than 0{bound}, as in {example!r}"
             raise ValueError(msg)
         return result
 
     return read
 
 
-read_duration_ns = _quantity(units.parse_duration_ns, "10min")
+# GitHub ends every job after five days, and sockets and polls cannot wait for longer than 24 days.
+read_duration_ns = _quantity(units.parse_duration_ns, "10min", most=120 * 3600e9, shown="120h")
 read_bytes = _quantity(units.parse_bytes, "22GiB")
 read_energy_j = _quantity(units.parse_energy_j, "35mJ")
 
@@ -155,13 +160,13 @@ def read_batch(value: object) -> int:
     """A whole number of at least 1."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31:
         return value
-    msg = f"{value!r} is no batch size; write a whole number from 1 to {2**31 - 1}"
+    msg = f"{value!r} is no batch size; write a whole number of at least 1, and {2**31 - 1} at most"
     raise ValueError(msg)
 
 
 def read_store(value: object) -> str:
     """A database URL without a password: the file it stands in is committed."""
-    if not isinstance(value, str) or not re.match(r"(sqlite|postgresql)(\+\w+)?://|memory:", value):
+    if not isinstance(value, str) or "\0" in value or not re.match(r"(sqlite|postgresql)(\+\w+)?://|memory:", value):
         msg = f"{value!r} is no store; write 'sqlite:///path/to/file.db', 'postgresql://host/database' or 'memory:'"
         raise ValueError(msg)
     if re.match(r"[^/]*//[^/@]*:[^/@]+@", value):

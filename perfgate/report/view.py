@@ -167,7 +167,7 @@ def next_step(report: Report) -> str:
         case verdicts.NO_BASELINE:
             return "Nothing to do: once this is merged, pull requests are compared with it."
         case verdicts.INCONCLUSIVE:
-            return "Run it again on a quieter runner, or give it more time with budget in [gate] of perfgate.toml."
+            return "Run it again on a quieter runner, or raise looks (pairs) or budget (time) in [gate] of perfgate.toml."
         case verdicts.INVALID:
             return "Run it again while nothing else uses the runner; the numbers below are not to be relied on."
         case verdicts.ERROR:
@@ -191,8 +191,8 @@ def _findings(report: Report) -> list[Finding]:
     found: list[Finding] = []
     for model in ordered:
         where = f"{model.model} · {filters.workload_label(model, varying)}"
-        sign = "" if model.informative else filters.icon(model.verdict)
-        found.extend(Finding(icon=sign, where=where, text=reason) for reason in model.reasons)
+        # A reason may be good news ("outputs are equal"), so it does not carry the workload's sign.
+        found.extend(Finding(icon="", where=where, text=reason) for reason in model.reasons)
         found.extend(_noted(model, where))
     return found
 

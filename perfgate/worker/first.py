@@ -5,6 +5,7 @@ In: a step that has never run. Out: its time, the devices it uses, and digests o
 
 from __future__ import annotations
 
+import inspect
 import time
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from perfgate.records.protocol import Digest, Open
 from perfgate.worker import device
 from perfgate.worker.device import Devices
 from perfgate.worker.digest import digest
+from perfgate.worker.failures import refuse
 from perfgate.worker.inputs import Arguments
 from perfgate.worker.loading import Loaded
 from perfgate.worker.stepping import GeneratorStep, Step
@@ -45,6 +47,13 @@ def first_step(request: Open, step: Step, loaded: Loaded, arguments: Arguments) 
         output, elapsed, devices = _timed_call(step, known, own)
     if isinstance(step, GeneratorStep):
         step.sync = devices.sync
+    elif inspect.isgenerator(output) or inspect.isawaitable(output) or inspect.isasyncgen(output):
+        # Its body has not run, so that what would be timed is the making of an empty promise.
+        made = type(output).__name__
+        message = (
+            f"the call returned a {made}, of which nothing has run; set step to a function that runs it to its end"
+        )
+        refuse("unsupported", "first-step", message)
     outputs = digest(output) if request.probe else Digest(checksum="")
     return First(devices=devices, first_step_ns=elapsed, inputs=given, outputs=outputs, notes=notes)
 

@@ -104,6 +104,13 @@ def test_prepare_side__without_a_word(place):
     assert place.prepare("head", setup="exit 1").message == "setup ended with exit code 1, without a word"
 
 
+def test_prepare_side__last_line_is_fit_for_a_message(place):
+    message = place.prepare("head", setup="printf '%0999d\\033[31mred\\377' 0; exit 1").message
+    assert message.isprintable()
+    assert message.endswith("[31mred\ufffd")
+    assert len(message) < 600
+
+
 def test_prepare_side__ended_by_a_signal(place):
     assert place.prepare("head", setup="kill -9 $$").message.startswith("setup was ended by SIGKILL")
 
@@ -136,6 +143,14 @@ def test_prepare_side__time_limit_ends_the_whole_group(place):
 def test_prepare_side__what_setup_leaves_running_is_ended(place):
     prepared = place.prepare(python=sys.executable, setup="sleep 1000 & echo $! > pid")
     assert isinstance(prepared, Prepared)
+    assert _ends(int((place.checkout / "pid").read_text(encoding="utf-8")))
+
+
+def test_prepare_side__what_leaves_the_group_is_ended_too(place):
+    setup = "setsid sh -c 'echo $$ > pid; sleep 1000' & while [ ! -s pid ]; do sleep 0.01; done"
+    prepared = place.prepare(python=sys.executable, setup=setup)
+    assert isinstance(prepared, Prepared)
+    assert "PERFGATE_NONCE" not in prepared.env
     assert _ends(int((place.checkout / "pid").read_text(encoding="utf-8")))
 
 
@@ -173,7 +188,7 @@ def test_prepare_side__missing_interpreter_names_both_places(place):
 
 
 def test_prepare_side__missing_absolute_interpreter(place):
-    with pytest.raises(UsageError, match="is not at /nonexistent/python;"):
+    with pytest.raises(UsageError, match="no program at /nonexistent/python;"):
         place.prepare(python="/nonexistent/python")
 
 

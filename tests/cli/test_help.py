@@ -39,6 +39,18 @@ def test_run__without_base_outside_ci_is_a_usage_error(capsys: pytest.CaptureFix
     assert "--base" in capsys.readouterr().err
 
 
+def test_run__fault_of_its_own_is_no_verdict(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    def fail(**_options: object) -> None:
+        msg = "two\nlines"
+        raise KeyError(msg)
+
+    monkeypatch.setattr("perfgate.cli.options.measure_request", fail)
+    assert run(["run", "--base", "main"]) == 3
+    [line] = capsys.readouterr().err.splitlines()
+    assert "KeyError" in line
+    assert "PERFGATE_TRACEBACK" in line
+
+
 def test_run__unknown_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "--bsae", "main"]) == 2
     assert "--base" in capsys.readouterr().err

@@ -57,6 +57,16 @@ def test_problems__all_leaves_are_looked_at():
     assert places == [(0,), (1, "k", 1)]
 
 
+def test_problems__nesting_has_a_limit():
+    def nested(depth):
+        return "float32[batch]" if depth == 0 else [nested(depth - 1)]
+
+    assert list(inputs.problems(nested(inputs.MAX_NESTING))) == []
+    [(place, reason)] = inputs.problems(nested(900))
+    assert place == (0,)
+    assert "make_inputs" in reason
+
+
 def test_freeze__lists_become_tuples():
     assert inputs.freeze([1, {"a": ["x", []]}]) == (1, {"a": ("x", ())})
 

@@ -347,6 +347,17 @@ def _toml(value) -> str:
     return f'"{value}"' if isinstance(value, str) else "1979-05-27" if value is None else str(value)
 
 
+@pytest.mark.parametrize("text", ["121h", "1e200h", "1e999h", "0s"])
+def test_load__duration_out_of_range(text):
+    assert "at most 120h" in model(f'entry = "a:b"\ninputs = []\ntimeout = "{text}"')["models.net.timeout"]
+
+
+def test_load__nul_is_no_part_of_a_command():
+    found = problems(f'version = 1\npython = "a\\u0000b"\nsetup = "echo \\u0000"\nstore = "sqlite:///\\u0000"\n{MODEL}')
+    assert found.keys() == {"python", "setup", "store"}
+    assert "NUL" in found["python"]
+
+
 @given(gate_tree=_TREES, models=st.dictionaries(_NAMES, _TREES, max_size=2))
 def test_load__any_tree_is_a_config_or_a_config_error(gate_tree, models):
     text = f"version = 1\ngate = {_toml(gate_tree)}\nmodels = {_toml(models)}\n"

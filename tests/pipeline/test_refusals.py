@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.pipeline.repositories import GATE, LINEAR, commit, gate, left_behind, model, repository, write
+from tests.pipeline.repositories import (
+    GATE,
+    LINEAR,
+    commit,
+    gate,
+    gate_environment,
+    left_behind,
+    model,
+    repository,
+    write,
+)
 
 NET = {"perfgate.toml": GATE + model("net"), "net.py": LINEAR}
 
@@ -38,6 +51,56 @@ def test_run__three_configuration_errors_are_said_at_once(tmp_path: Path) -> Non
         assert word in run.out
     assert "tolerance" in run.out
     assert "Traceback" not in run.err
+
+
+def test_run__configuration_behind_a_link_in_the_repository(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", {"conf/gate.toml": NET["perfgate.toml"], "net.py": LINEAR}, {})
+    (repo / "perfgate.toml").symlink_to("conf/gate.toml")
+    commit(repo)
+    run = gate(repo, env={"PERFGATE_MODE": "off"})
+    assert run.code == 0, run.out
+    assert [skipped["model"] for skipped in run.report["skipped"]] == ["net"]
+
+
+@pytest.mark.parametrize("place", ["/etc/perfgate.toml", "../perfgate.toml"])
+def test_run__configuration_outside_of_the_repository(tmp_path: Path, place: str) -> None:
+    run = gate(repository(tmp_path / "repo", NET, {}), "--config", place)
+    assert run.code == 2
+    assert "relative to the repository" in run.out
+
+
+def test_run__model_that_only_one_side_has(tmp_path: Path) -> None:
+    both = {"perfgate.toml": NET["perfgate.toml"] + model("second", "net")}
+    for name, base, head in (("added", NET, both), ("removed", both | {"net.py": LINEAR}, NET)):
+        repo = repository(tmp_path / name, base, head)
+        run = gate(repo, "--model", "second", env={"PERFGATE_MODE": "off"})
+        assert run.code == 0, run.out
+
+
+def test_run__unknown_models_are_named_beside_known_ones(tmp_path: Path) -> None:
+    run = gate(repository(tmp_path / "repo", NET, {}), "--model", "net", "--model", "nett", "--model", "tne")
+    assert run.code == 2
+    assert "models.nett" in run.out
+    assert "models.tne" in run.out
+    assert "known: net" in run.out
+
+
+def test_run__name_that_is_no_text(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 are part of some names; they must cost neither the outputs nor the exit code."""
+    run = gate(repository(tmp_path / "repo", NET, {}), head=os.fsdecode(b"caf\xe9"))
+    assert run.code == 2
+    assert run.report["verdict"] == "error"
+    assert {path.name for path in run.folder.iterdir()} >= {"measurements.json", "comment.md", "report.html"}
+
+
+@pytest.mark.parametrize("arguments", [("--config", "none.toml"), ("--model", "other"), ("--head", "no-such-branch")])
+def test_calibrate__refuses_with_the_exit_code_of_the_fault(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    repo = repository(tmp_path / "repo", NET, {})
+    command = [sys.executable, "-m", "perfgate", "calibrate", "--quiet", "--out", str(tmp_path / "out"), *arguments]
+    done = subprocess.run(command, cwd=repo, env=gate_environment(repo), capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert arguments[1] in done.stderr
+    assert (tmp_path / "out" / "measurements.json").is_file()
 
 
 def test_run__unknown_revision(tmp_path: Path) -> None:
@@ -93,6 +156,26 @@ def test_run__disk_full_for_the_outputs(tmp_path: Path) -> None:
     assert "cannot be written" in run.err
     assert "Traceback" not in run.err
     assert not list(run.folder.glob("*.part"))
+
+
+@pytest.mark.parametrize("redirection", ["| true", ">/dev/full", ">&-"])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_run__standard_output_that_takes_nothing(tmp_path: Path, redirection: str, options: tuple[str, ...]) -> None:
+    repo = repository(tmp_path / "repo", NET, {"README.md": "words\n"})
+    shell = ("bash", "-o", "pipefail", "-c", f'sleep 0.1; "$@" {redirection}', "limited")
+    run = gate(repo, *options, prefix=shell)
+    assert run.code == 0, run.err
+    assert run.report["verdict"] == "unchanged"
+    assert "Traceback" not in run.err
+    assert "Exception" not in run.err
+
+
+def test_run__folder_that_was_removed(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", NET, {})
+    (repo / "gone").mkdir()
+    run = gate(repo, prefix=("sh", "-c", 'cd gone && rmdir ../gone && exec "$@"', "lost"))
+    assert run.code == 2
+    assert "current folder" in run.err
 
 
 def test_run__interpreter_that_is_not_there(tmp_path: Path) -> None:

@@ -69,4 +69,4 @@ def test_significant__stays_within_half_a_digit(value: float) -> None:
 def test_scaled_quantities__never_show_a_thousand_of_a_unit_that_has_a_larger_one(value: float, kind: str) -> None:
     text = units.duration(value * 1e9) if kind == "duration" else units.size(value * 1e6)
     number = float(text.split(" ")[0].replace("\u202f", ""))
-    assert number < (1024 if kind == "size" else 1e4 if text.endswith(" s") else 1000)
+    assert number < (1024 if kind == "size" else 10_001 if text.endswith(" s") else 1000)

@@ -45,6 +45,11 @@ def test_loads__reads_what_dumps_wrote(tree: Tree) -> None:
     assert wire.loads(Tree, wire.dumps(tree)) == tree
 
 
+def test_dumps__undecodable_bytes_of_a_name_are_kept() -> None:
+    leaf = Leaf(name=b"caf\xe9 \xf0\x9f\x98\x80".decode("utf-8", "surrogateescape"))
+    assert wire.loads(Leaf, wire.dumps(leaf).encode("utf-8")) == leaf
+
+
 @given(trees)
 def test_schema__accepts_what_dumps_wrote(tree: Tree) -> None:
     jsonschema.validate(json.loads(wire.dumps(tree)), wire.schema(Tree, title="tree"))

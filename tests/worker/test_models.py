@@ -56,6 +56,15 @@ FILES = {
                 flags = [self.training, self.drop.training, torch.is_inference_mode_enabled(), torch.is_grad_enabled()]
                 return torch.tensor([float(f) for f in flags]), str(y.dtype), str(x.dtype), str(self.layer.weight.dtype)
 
+        def lazily():
+            return lambda x: (row for row in x)
+
+        def later():
+            async def call(x):
+                return x
+
+            return call
+
         class NoInference(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -442,6 +451,14 @@ def test_step__generator_gives_spans_and_items(factory):
     assert set(timed.spans_ns) == {"first", "token"}
     assert all(len(spans) == 3 and min(spans) > 0 for spans in timed.spans_ns.values())
     assert timed.items == 4
+
+
+@pytest.mark.parametrize("entry", ["zoo:lazily", "zoo:later"])
+def test_infer__a_call_that_runs_nothing_is_refused(factory, entry):
+    _, reply = opened(factory, make_open(entry))
+    assert isinstance(reply, Failed)
+    assert (reply.kind, reply.phase) == ("unsupported", "first-step")
+    assert "of which nothing has run; set step" in reply.message
 
 
 def test_step__plain_callable_with_and_without_a_model(factory):
