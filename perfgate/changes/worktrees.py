@@ -186,10 +186,10 @@ def _private(parent: Path) -> Path:
         parent = parent.resolve()
         owner = parent.stat().st_uid
     except OSError as error:
-        msg = f"{parent} cannot be used for checkouts ({error.strerror}); free its place, or set TMPDIR"
+        msg = f"{parent} cannot be used for checkouts ({error.strerror}); free its place, or set RUNNER_TEMP or TMPDIR"
         raise CheckoutError(msg) from None
     if owner != os.getuid():
-        msg = f"{parent} belongs to another user; remove it, or set TMPDIR to a folder of your own"
+        msg = f"{parent} belongs to another user; remove it, or set RUNNER_TEMP or TMPDIR to a folder of your own"
         raise CheckoutError(msg)
     return parent
 
@@ -243,7 +243,7 @@ def _lock(path: Path) -> int | None:
     except OSError as error:
         if descriptor is not None:
             os.close(descriptor)
-        msg = f"{path} cannot be locked ({error.strerror}); free its place, or set TMPDIR to a local file system"
+        msg = f"{path} cannot be locked ({error.strerror}); free its place, or set RUNNER_TEMP or TMPDIR to a local file system"
         raise CheckoutError(msg) from None
     if descriptor is not None:
         os.close(descriptor)

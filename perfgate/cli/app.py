@@ -76,7 +76,9 @@ def run(arguments: list[str] | None = None) -> int:
     except PerfgateError as error:
         if os.environ.get("PERFGATE_TRACEBACK"):
             raise
-        click.echo(f"perfgate: {error}", err=True)
+        from perfgate.cli.text import plain
+
+        click.echo(plain(f"perfgate: {error}"), err=True)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the last resort
         # Python itself would end with 1, which is a verdict.

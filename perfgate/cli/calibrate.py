@@ -15,6 +15,7 @@ from rich.table import Table
 from perfgate import units
 from perfgate.cli import options
 from perfgate.cli.progress import shown
+from perfgate.cli.text import plain
 from perfgate.errors import EXIT_PASS, MeasuringError
 
 
@@ -39,7 +40,7 @@ def command(pairs: int, out: Path, as_json: bool, quiet: bool, **revisions: Any)
     save(calibration.measurements, out)
     error = calibration.measurements.error
     if error is not None:
-        click.echo(f"perfgate: {error.message}", err=True)
+        click.echo(plain(f"perfgate: {error.message}"), err=True)
         return error.exit_code
     if as_json:
         click.echo(json.dumps({"enough": calibration.enough, "rows": [asdict(row) for row in calibration.rows]}))

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from perfgate.cli import options
 from perfgate.cli.progress import shown
+from perfgate.cli.text import plain
 from perfgate.errors import EXIT_PASS
 
 
@@ -41,6 +42,6 @@ def command(out: Path, as_json: bool, quiet: bool, **revisions: Any) -> int:
         pairs = sum(len(workload.pairs) for workload in measurements.workloads)
         click.echo(f"{path}: {len(measurements.workloads)} workloads, {pairs} pairs", err=True)
     if measurements.error is not None:
-        click.echo(f"perfgate: {measurements.error.message}", err=True)
+        click.echo(plain(f"perfgate: {measurements.error.message}"), err=True)
         return measurements.error.exit_code
     return EXIT_PASS

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from perfgate.cli import options, verdict
+from perfgate.cli.text import plain
 
 
 @click.command("publish")
@@ -58,7 +59,7 @@ def command(
     if published.result is not None:
         verdict.tell(published.result, as_json=as_json)
     elif published.unjudged is not None:
-        click.echo(f"perfgate: {published.unjudged.title}: {published.unjudged.message}")
+        click.echo(plain(f"perfgate: {published.unjudged.title}: {published.unjudged.message}"))
     for warning in published.posted.warnings:
         click.echo(outputs.command("warning", warning, title="perfgate"))
     if published.posted.error is not None:

@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from perfgate import units
+from perfgate.cli.text import plain
 from perfgate.pipeline.run import Result
 from perfgate.records import report as verdicts
 from perfgate.records.report import MetricResult, Report
-from perfgate.report import escape, filters
+from perfgate.report import filters
 from perfgate.report.document import report_json
 from perfgate.report.view import next_step
 
@@ -37,7 +38,6 @@ _STYLE = {
 
 
 LOG_WIDTH = 160
-_LINE_LIMIT = 2000
 
 
 class _Output(Console):
@@ -68,32 +68,26 @@ def tell(result: Result, *, as_json: bool) -> None:
         if error.errno != errno.EPIPE:
             click.echo(f"perfgate: standard output cannot be written ({error.strerror})", err=True)
     if result.problem is not None:
-        click.echo(f"perfgate: {result.problem}", err=True)
+        click.echo(plain(f"perfgate: {result.problem}"), err=True)
 
 
 def show(report: Report, console: Console, *, directory: Path | None = None) -> None:
     """Print ``report``; untrusted text is never read as markup, and its control characters reach no terminal."""
     headline = Text(report.verdict.upper().replace("-", " "), style=_STYLE.get(report.verdict, ""))
-    console.print(Text.assemble(headline, "  ", _plain(report.title)), soft_wrap=True)
+    console.print(Text.assemble(headline, "  ", plain(report.title)), soft_wrap=True)
     if report.why:
-        console.print(Text(_plain(report.why)), soft_wrap=True)
+        console.print(Text(plain(report.why)), soft_wrap=True)
     for banner in report.banners:
-        console.print(Text(f"! {_plain(banner)}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"! {plain(banner)}", style="yellow"), soft_wrap=True)
     if advice := next_step(report):
         console.print(Text(f"Next: {advice}"), soft_wrap=True)
     table = _table(report)
     if table.row_count:
         console.print(table)
     for skipped in report.skipped:
-        console.print(Text(_plain(f"skipped {skipped.model}: {skipped.reason}"), style="dim"), soft_wrap=True)
+        console.print(Text(plain(f"skipped {skipped.model}: {skipped.reason}"), style="dim"), soft_wrap=True)
     if directory is not None:
         console.print(Text(f"Report: {directory / 'report.html'}", style="dim"), soft_wrap=True)
-
-
-def _plain(text: str) -> str:
-    """``text`` without control characters, and with nothing that GitHub's runner would take for a command."""
-    lines = [escape.clean(line, _LINE_LIMIT).replace("##[", "## [") for line in text.split("\n")]
-    return "\n".join(f": {line[1:]}" if line.startswith("::") else line for line in lines)
 
 
 def _table(report: Report) -> Table:
@@ -107,7 +101,7 @@ def _table(report: Report) -> Table:
     rows.sort(key=lambda item: verdicts.SEVERITY.index(item[1].verdict))
     varying = filters.varying_parts(report)
     for model, row in rows:
-        label = _plain(f"{model.model} · {filters.workload_label(model, varying)}")
+        label = plain(f"{model.model} · {filters.workload_label(model, varying)}")
         table.add_row(
             Text(label),
             Text(filters.metric_label(row.metric)),
