@@ -243,7 +243,7 @@ def _lock(path: Path) -> int | None:
     except OSError as error:
         if descriptor is not None:
             os.close(descriptor)
-        msg = f"{path} cannot be locked ({error.strerror}); free its place, or set RUNNER_TEMP or TMPDIR to a local file system"
+        msg = f"{path} cannot be locked ({error.strerror}); or set RUNNER_TEMP or TMPDIR to a local file system"
         raise CheckoutError(msg) from None
     if descriptor is not None:
         os.close(descriptor)

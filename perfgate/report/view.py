@@ -167,9 +167,7 @@ def next_step(report: Report) -> str:
         case verdicts.NO_BASELINE:
             return "Nothing to do: once this is merged, pull requests are compared with it."
         case verdicts.INCONCLUSIVE:
-            return (
-                "Run it again on a quieter runner, or raise looks (pairs) or budget (time) in perfgate.toml's [gate]."
-            )
+            return "Run it again on a quieter runner, or raise looks (pairs) or budget (time) under [gate]."
         case verdicts.INVALID:
             return "Run it again while nothing else uses the runner; the numbers below are not to be relied on."
         case verdicts.ERROR:
