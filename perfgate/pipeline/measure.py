@@ -53,6 +53,7 @@ def _fill(draft: Draft, request: MeasureRequest, ports: Ports) -> None:
     if sources.changed and not request.everything and only_documentation(sources.changed, specs):
         draft.skipped = _skip(names, "only documentation changed")
         return
+    ports.check_store(draft.store_url)
     draft.environment = machine.environment()
     measure_sides(draft, sources, request, ports)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +39,11 @@ class MeasureRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Effects that a run needs: progress to show, and the process environment to read."""
+    """Effects that a run needs: progress to show, and the process environment to read.
+
+    ``check_store`` is told the configured database before minutes are spent on measuring; it raises StoreError.
+    """
 
     progress: Progress
     environ: Mapping[str, str]
+    check_store: Callable[[str], None] = lambda _: None

@@ -48,7 +48,11 @@ def run(
     verdict is there all the same. ``template`` is the text of a user's comment template.
     """
     draft = start(request)
-    measurements = measure(draft, request, ports)
+
+    def check_store(configured: str) -> None:
+        open_store(store_url or configured or _default_store(request.root)).close()
+
+    measurements = measure(draft, request, replace(ports, check_store=check_store))
     problem = None
     try:
         save(measurements, out)

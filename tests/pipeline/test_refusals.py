@@ -186,14 +186,17 @@ def test_run__interpreter_that_is_not_there(tmp_path: Path) -> None:
     assert left_behind(repo) == []
 
 
-def test_run__corrupt_database_is_not_judged_and_not_touched(tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["broken.sqlite", "mysql://host/name"])
+def test_run__unusable_database_is_found_before_measuring_and_not_touched(tmp_path: Path, store: str) -> None:
     repo = repository(tmp_path / "repo", NET, {"net.py": LINEAR + "\n"})
     broken = tmp_path / "broken.sqlite"
-    broken.write_bytes(b"not a database, but many bytes of something else" * 100)
-    # Nothing is measured here, so nothing needs to be recorded and the database is not even opened.
-    run = gate(repo, "--store", str(broken), env={"PERFGATE_MODE": "off"})
-    assert run.code == 0
-    assert broken.read_bytes().startswith(b"not a database")
+    content = b"not a database, but many bytes of something else" * 100
+    broken.write_bytes(content)
+    run = gate(repo, "--store", store if "://" in store else str(tmp_path / store))
+    assert run.code == 4, run.out + run.err
+    assert run.report["verdict"] == "error"
+    assert not run.report["models"]
+    assert broken.read_bytes() == content
 
 
 @pytest.mark.parametrize("variables", [{"LC_ALL": "C", "PYTHONIOENCODING": "cp1252"}, {"LANG": "de_DE", "LC_ALL": ""}])
