@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from perfgate import units
-from perfgate.cli import options
+from perfgate.cli import options, verdict
 from perfgate.cli.progress import shown
 from perfgate.cli.text import plain
 from perfgate.errors import EXIT_PASS, MeasuringError
+from perfgate.report import filters
 
 
 @click.command("calibrate")
@@ -66,11 +67,11 @@ def _show(rows: Any, pairs: int) -> None:
         found = row.resolution
         table.add_row(
             row.workload,
-            row.metric,
+            filters.metric_label(row.metric),
             units.percent(found.sd),
             units.percent(found.bias, sign=True) + (" !" if found.biased else ""),
             units.percent(found.mde),
             units.share(row.tolerance) if row.tolerance is not None else "",
             "ok" if row.enough else "too fine",
         )
-    Console().print(table)
+    verdict.console().print(table)

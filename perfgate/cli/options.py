@@ -55,9 +55,10 @@ def calibration_options(command: Command) -> Command:
     for option in (
         click.option("--model", "models", multiple=True, metavar="NAME", help="Only this model; may be repeated."),
         click.option("--python", default="", metavar="PATH", help="Interpreter that runs the models."),
-        click.option("--config", "config_file", default=CONFIG_FILE, show_default=True, metavar="FILE"),
+        click.option("--config", "config_file", default=CONFIG_FILE, show_default=True, metavar="FILE",
+                     help="Configuration file, relative to the repository, read at that revision."),
         click.option("--head", default="HEAD", show_default=True, metavar="REV", help="Revision to measure."),
-    ):
+    ):  # fmt: skip
         command = option(command)
     return command
 

@@ -79,7 +79,8 @@ def show(report: Report, console: Console, *, directory: Path | None = None) -> 
         console.print(Text(plain(report.why)), soft_wrap=True)
     for banner in report.banners:
         console.print(Text(f"! {plain(banner)}", style="yellow"), soft_wrap=True)
-    if advice := next_step(report):
+    # A fault says itself what to mend.
+    if report.verdict != verdicts.ERROR and (advice := next_step(report)):
         console.print(Text(f"Next: {advice}"), soft_wrap=True)
     table = _table(report)
     if table.row_count:

@@ -87,10 +87,10 @@ read_energy_j = _quantity(units.parse_energy_j, "35mJ")
 
 
 def read_count(value: object) -> float:
-    """A positive plain number, for FLOP and counts."""
-    if isinstance(value, (int, float)) and _is_number(value) and 0 < value < math.inf:
+    """A plain number of at least 0, for FLOP and counts: no graph break at all is a natural ceiling."""
+    if isinstance(value, (int, float)) and _is_number(value) and 0 <= value < math.inf:
         return float(value)
-    msg = f"{value!r} is not a count; write a plain number of more than 0, as in 8.2e9"
+    msg = f"{value!r} is not a count; write a plain number of at least 0, as in 8.2e9"
     raise ValueError(msg)
 
 

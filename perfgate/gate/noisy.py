@@ -125,7 +125,7 @@ def _say(name: str, decision: Decision, evidence: WorkloadEvidence) -> tuple[str
     why = _WHY_STOPPED.get(evidence.end, "no answer")
     if decision.upper is None:
         return INCONCLUSIVE, f"{why}; {decision.units} valid pair(s) are too few to say anything"
-    note = f"{why}; could not rule out more than {percent(decision.upper - 1, sign=True)}"
+    note = f"{why}; a change of up to {percent(decision.upper - 1, sign=True)} is not ruled out"
     if decision.mde is not None:
         note += f", and {decision.n} pairs here find a change of {percent(decision.mde)} or more"
     return INCONCLUSIVE, note

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 from perfgate import __version__
 from perfgate.records.evidence import (
@@ -40,6 +41,7 @@ class Draft:
         self.notes: tuple[str, ...] = ()
         # (workload key, metric) -> limit of each gated noisy comparison.
         self.tolerances: dict[tuple[str, str], float] = {}
+        self.root: Path | None = None  # top level of the repository, once it is found
         # Not part of the evidence: an address may hold a password.
         self.store_url = ""
         self.unmeasured = ""

@@ -41,6 +41,7 @@ def _fill(draft: Draft, request: MeasureRequest, ports: Ports) -> None:
     draft.base, draft.head = sources.revisions.base, sources.revisions.head
     draft.policy = sources.policy
     draft.store_url = sources.store_url
+    draft.root = sources.git.root
     draft.notes = sources.notes
     draft.changes = Changes(files=len(sources.changed), banners=sources.banners)
     names = sources.model_names

@@ -50,7 +50,7 @@ def run(
     draft = start(request)
 
     def check_store(configured: str) -> None:
-        open_store(store_url or configured or _default_store(request.root)).close()
+        open_store(store_url or configured or _default_store(draft.root or request.root)).close()
 
     measurements = measure(draft, request, replace(ports, check_store=check_store))
     problem = None
@@ -58,7 +58,7 @@ def run(
         save(measurements, out)
     except PerfgateError as error:
         problem = error
-    measurements = record(measurements, store_url or draft.store_url, root=request.root)
+    measurements = record(measurements, store_url or draft.store_url, root=draft.root or request.root)
     result = derive(measurements, measurements.policy, out=out, template=template)
     return replace(result, problem=problem or result.problem)
 

@@ -243,7 +243,7 @@ def test_load__broken_relations_are_reported_beside_wrong_types():
         ('self_accept = "yes"', "self_accept", "expected true or false"),
         ("max = 20", "max", "has no unit; write it as '10min'"),
         ('max_peak_memory = "22 gigs"', "max_peak_memory", "write a number and one of B"),
-        ("max_flop = -1", "max_flop", "more than 0"),
+        ("max_flop = -1", "max_flop", "at least 0"),
         ("max_flop = nan", "max_flop", "is not a count"),
         ('threads = "2"', "threads", "it belongs in the top of the file"),
         ("limits = {peak_memroy = 0.1}", "limits.peak_memroy", "did you mean 'peak_memory'?"),

@@ -77,7 +77,9 @@ def mixed() -> Form:
             exact("graph_breaks", 0, 5, SHOWN),
             reasons=("F rose by 5.0 %: 2 operators more",),
         ),
-        model("tiny", noisy("latency", 0.011, INCONCLUSIVE, note="could not rule out more than +4.1 %", mde=0.047)),
+        model(
+            "tiny", noisy("latency", 0.011, INCONCLUSIVE, note="a change of up to +4.1 % is not ruled out", mde=0.047)
+        ),
         title="2 of 6 workloads are worse",
         why="resnet50: F rose by 5.0 %; old_model is gone.",
         banners=("This pull request changes [gate]; the policy of base was applied.",),
@@ -98,7 +100,7 @@ def inconclusive() -> Form:
                 ci_high=1.048,
                 pairs=20,
                 mde=0.041,
-                note="20 pairs could not rule out more than +4.2 %; this runner resolves 4.1 %",
+                note="after 20 pairs a change of up to +4.2 % is not ruled out; this runner resolves 4.1 %",
             ),
             exact("flop", 8.18e9, 8.18e9),
         ),
