@@ -183,18 +183,9 @@ def test_two_runs_at_once__wait_for_each_other_and_share_no_process(tmp_path: Pa
 def test_interrupt__leaves_no_process_and_no_worktree(tmp_path: Path, number: int) -> None:
     config = GATE.replace("looks = [3, 8]", "looks = [150, 200]") + model("net")
     repo = repository(tmp_path / "repo", {"perfgate.toml": config, "net.py": LINEAR}, {"net.py": LINEAR + "\n"})
-    command = [
-        sys.executable,
-        "-m",
-        "perfgate",
-        "run",
-        "--base",
-        "main",
-        "--head",
-        "change",
-        "--out",
-        str(tmp_path / "o"),
-    ]
+    # A background job inherits SIGINT as ignored; a person's terminal does not.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "perfgate", "run", "--base", "main"]
+    command += ["--head", "change", "--out", str(tmp_path / "o")]
     environment = gate_environment(repo)
     process = subprocess.Popen(
         command, cwd=repo, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
