@@ -62,7 +62,8 @@ def noisy_row(name: str, evidence: WorkloadEvidence, rules: Rules, *, invalid: s
     return replace(row, verdict=INVALID, note=invalid) if invalid else row
 
 
-def _blank(name: str, limit: Limit, verdict: str, note: str = "") -> MetricResult:
+def blank_row(name: str, limit: Limit, verdict: str, note: str = "") -> MetricResult:
+    """A row without numbers: what is known of ``name`` before anything was measured."""
     return MetricResult(
         metric=name,
         # A percentile with a limit is judged by the same statistics as latency.
@@ -103,7 +104,7 @@ def _decided(name: str, evidence: WorkloadEvidence, rules: Rules, limit: Limit, 
         ratio, low, high = _inverse(ratio), _inverse(high), _inverse(low)
     shown = not limit.gated
     return replace(
-        _blank(name, limit, verdict, note),
+        blank_row(name, limit, verdict, note),
         base=mean,
         head=None if ratio is None else mean * ratio,
         ratio=ratio,
@@ -137,7 +138,7 @@ def _undecided(
     """A metric without log ratios: one side lacks it, a value is 0, or nothing was measured."""
     counted = len(valid_pairs(evidence.pairs))
     row = replace(
-        _blank(name, limit, INCONCLUSIVE),
+        blank_row(name, limit, INCONCLUSIVE),
         base=statistics.median(base) if base else None,
         head=statistics.median(head) if head else None,
         pairs=counted,

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from perfgate.gate import accept, reasons
 from perfgate.gate.exact import exact_rows
-from perfgate.gate.limits import Rules, definition
-from perfgate.gate.noisy import noisy_rows
+from perfgate.gate.limits import Rules
+from perfgate.gate.noisy import blank_row, noisy_rows
 from perfgate.gate.verdicts import worst
 from perfgate.records.evidence import Changes, WorkloadEvidence
 from perfgate.records.metrics import EXACT, NOISY
@@ -130,23 +130,7 @@ def _only_row(evidence: WorkloadEvidence, rules: Rules, verdict: str, note: str)
     failure = evidence.head.failure
     name = "peak_memory" if failure is not None and failure.kind == "oom" else "latency"
     limit = rules.limit(evidence.workload.model, name)
-    return MetricResult(
-        metric=name,
-        kind=NOISY,
-        unit=definition(name).unit,
-        base=None,
-        head=None,
-        ratio=None,
-        ci_low=None,
-        ci_high=None,
-        limit=limit.relative,
-        verdict=verdict,
-        pairs=0,
-        gated=True,
-        enforced=limit.enforced,
-        ceiling=limit.ceiling,
-        note=note,
-    )
+    return replace(blank_row(name, limit, verdict, note), gated=True)
 
 
 def _without_base(evidence: WorkloadEvidence, rules: Rules, why: str) -> tuple[MetricResult, ...]:
@@ -154,23 +138,9 @@ def _without_base(evidence: WorkloadEvidence, rules: Rules, why: str) -> tuple[M
 
     def row(name: str, kind: str, value: float | None, note: str) -> MetricResult:
         limit = rules.limit(evidence.workload.model, name)
-        return MetricResult(
-            metric=name,
-            kind=kind,
-            unit=definition(name).unit,
-            base=None,
-            head=value,
-            ratio=None,
-            ci_low=None,
-            ci_high=None,
-            limit=limit.relative,
-            verdict=NO_BASELINE if limit.gated or name == "latency" else SHOWN,
-            pairs=0,
-            gated=limit.gated or name == "latency",
-            enforced=limit.enforced,
-            ceiling=limit.ceiling,
-            note=note,
-        )
+        told = limit.gated or name == "latency"
+        blank = blank_row(name, limit, NO_BASELINE if told else SHOWN, note)
+        return replace(blank, kind=kind, head=value, gated=told)
 
     probes = evidence.head.probes
     step_ns = [probe.step_ns for probe in probes if probe.step_ns > 0]

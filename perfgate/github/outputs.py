@@ -75,14 +75,6 @@ def command(level: str, message: str, *, title: str = "", file: str = "", line: 
     return f"::{level} {listed}::{_data(message)}" if listed else f"::{level}::{_data(message)}"
 
 
-def stop_commands(token: str) -> tuple[str, str]:
-    """Lines to print before and after text of others (a worker's output): in between the runner obeys no command.
-
-    ``token``: random, see :func:`delimiter`.
-    """
-    return f"::stop-commands::{token}", f"::{token}::"
-
-
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 

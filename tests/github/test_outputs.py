@@ -93,7 +93,3 @@ def test_command__is_one_line_whatever_the_text():
     )
     assert line == "::error title=a%3A b%2C c,file=x.toml,line=3::100%25 slow%0D%0A::set-output name=verdict::pass"
     assert outputs.command("notice", "hi") == "::notice::hi"
-
-
-def test_stop_commands__pair():
-    assert outputs.stop_commands("abc") == ("::stop-commands::abc", "::abc::")
