@@ -54,24 +54,32 @@ def loads(cls: type[T], text: str | bytes) -> T:
     return from_tree(cls, tree)
 
 
-def to_tree(value: object) -> Any:
-    """Plain JSON tree (dict, list, scalar) of a record."""
+def to_tree(value: object, *, lean: bool = False) -> Any:
+    """Plain JSON tree (dict, list, scalar) of a record; ``lean`` leaves fields at their default value away."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_tree(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        kept = ((f, getattr(value, f.name)) for f in dataclasses.fields(value))
+        return {f.name: to_tree(item, lean=lean) for f, item in kept if not (lean and _is_default(f, item))}
     if isinstance(value, dict):
-        return {str(key): to_tree(item) for key, item in value.items()}
+        return {str(key): to_tree(item, lean=lean) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [to_tree(item) for item in value]
+        return [to_tree(item, lean=lean) for item in value]
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     msg = f"{type(value).__name__} has no JSON form"
     raise TypeError(msg)
 
 
-def tagged(record: object) -> Any:
-    """Tree of a record with its class name under ``"type"``, for members of a union."""
+def _is_default(field: dataclasses.Field[Any], value: object) -> bool:
+    if field.default_factory is not dataclasses.MISSING:
+        return value == field.default_factory()
+    # 1 == True == 1.0 in Python, not in JSON.
+    return field.default is not dataclasses.MISSING and type(value) is type(field.default) and value == field.default
+
+
+def tagged(record: object, *, lean: bool = False) -> Any:
+    """Tree of a record with its class name under ``"type"``, for members of a union; ``lean`` as in :func:`to_tree`."""
     tree: dict[str, Any] = {"type": type(record).__name__}
-    tree.update(to_tree(record))
+    tree.update(to_tree(record, lean=lean))
     return tree
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from perfgate import wire
 
-# A probe with ten thousand file names takes about 1 MiB; samples are far smaller.
-MAX_LINE = 16 * 2**20
+# A trace takes about 0.5 KiB an operator, and a hundred thousand of them are possible; samples are far smaller.
+MAX_LINE = 128 * 2**20
 _CHUNK = 2**16
 _SEND_LIMIT_S = 30.0
 

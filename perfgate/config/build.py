@@ -20,6 +20,7 @@ def side(table: schema.ConfigTable, *, source: str) -> SideConfig:
         setup=table.setup,
         setup_timeout_s=table.setup_timeout / _NS_PER_S,
         threads=table.threads,
+        operators=dict(table.operators),
     )
 
 

@@ -69,7 +69,9 @@ class HardwareTable(Bounds):
 class ModelTable(Bounds):
     """``[models.NAME]``."""
 
-    entry: v.Reference | None = _key(None, "`module:callable`", "returns the module (or callable) to measure")
+    entry: v.Entry | None = _key(
+        None, "`module:callable` or `.onnx` file", "returns the module (or callable) to measure, or an ONNX model"
+    )
     inputs: Any = _key(None, "list or table of input specifications", "random inputs; a table gives keyword inputs")
     make_inputs: v.Reference | None = _key(None, "`module:callable`", "makes the inputs instead of `inputs`")
     step: v.Reference | None = _key(None, "`module:callable`", "any callable as one step, for mode `step`")
@@ -122,13 +124,16 @@ class ConfigTable(Table):
     threads: int | None = _key(None, "whole number", "threads of a worker", ge=1, le=1024)
     store: v.StoreUrl | None = _key(None, "URL", "baseline database")
     gate: GateTable = _key({}, "table", "the policy")
+    operators: dict[v.OperatorName, v.Formula] = _key(
+        {}, "table of operator -> formula", "FLOP of custom operators (`docs/counting.md`)"
+    )
     models: dict[v.ModelName, ModelTable] = _key({}, "table of name -> table", "what is measured")
 
 
 # Keys of the design that a later version reads: told apart from typing errors.
 LATER = frozenset({"cost", "placement", "hardware", "assets", "proxy", "ranks"})
 
-_PLACEHOLDERS = {"limits": "METRIC", "models": "NAME", "on": "HARDWARE"}
+_PLACEHOLDERS = {"limits": "METRIC", "models": "NAME", "on": "HARDWARE", "operators": "OPERATOR"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +159,7 @@ def inner(info: FieldInfo) -> tuple[type[Table] | None, bool]:
         item = typing.get_args(annotation)[1]
         if typing.get_origin(item) is Annotated:
             item = typing.get_args(item)[0]
-        return item, True
+        return (item, True) if isinstance(item, type) and issubclass(item, Table) else (None, True)
     if isinstance(annotation, type) and issubclass(annotation, Table):
         return annotation, False
     return None, False
@@ -165,7 +170,7 @@ def all_keys(table: type[Table] = ConfigTable, path: tuple[str, ...] = ()) -> It
     for name, info in names(table).items():
         below, named = inner(info)
         place = (*path, name)
-        if below is LimitTable:
+        if below is LimitTable or (below is None and named):
             yield _describe((*place, _PLACEHOLDERS[name]), info)
         elif below is not None:
             yield from all_keys(below, (*place, _PLACEHOLDERS[name]) if named else place)
@@ -177,5 +182,5 @@ def _describe(path: tuple[str, ...], info: FieldInfo) -> Key:
     extra = info.json_schema_extra
     kind = str(extra["kind"]) if isinstance(extra, dict) else ""
     required = info.is_required()
-    default = None if required or path[-1] == "METRIC" else info.default
+    default = None if required or path[-1] in _PLACEHOLDERS.values() else info.default
     return Key(path=path, kind=kind, default=default, required=required, meaning=info.description or "")

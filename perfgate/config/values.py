@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator
 
-from perfgate import units
+from perfgate import expressions, units
 from perfgate.records import metrics
 
 T = TypeVar("T")
@@ -101,11 +101,30 @@ def read_reference(value: object) -> str:
         parts = [*module.split("."), *attribute.split(".")]
         if colon and all(part.isidentifier() for part in parts):
             return value
-        if value.endswith(".onnx"):
-            msg = f"{value!r} is a file; ONNX models are not supported by this version, write 'package.module:callable'"
-            raise ValueError(msg)
     msg = f"{value!r} names no callable; write 'package.module:callable'"
     raise ValueError(msg)
+
+
+def read_entry(value: object) -> str:
+    """A reference, or the path of an ``.onnx`` file below the checkout."""
+    if isinstance(value, str) and value.endswith(".onnx"):
+        return read_relative(value)
+    return read_reference(value)
+
+
+def read_operator_name(value: str) -> str:
+    """``namespace::operator``, as torch and ONNX domains name them."""
+    namespace, colons, name = value.partition("::")
+    if not colons or not namespace or not name or any(char.isspace() for char in value):
+        msg = f"{value!r} names no operator; write 'namespace::operator', as `perfgate count` lists it"
+        raise ValueError(msg)
+    return value
+
+
+def read_formula(value: str) -> str:
+    """A formula of FLOP, checked for its form only: which names it may use depends on the operator."""
+    expressions.parse(value)
+    return value
 
 
 def no_nul(value: str) -> str:
@@ -247,10 +266,13 @@ Bytes = Annotated[float, _reader(read_bytes)]
 EnergyJ = Annotated[float, _reader(read_energy_j)]
 Count = Annotated[float, _reader(read_count)]
 Reference = Annotated[str, _reader(read_reference)]
+Entry = Annotated[str, _reader(read_entry)]
 Relative = Annotated[str, _reader(read_relative)]
 Argument = Annotated[str, AfterValidator(no_nul)]
 StoreUrl = Annotated[str, _reader(read_store)]
 MetricName = Annotated[str, AfterValidator(known_metric)]
+OperatorName = Annotated[str, AfterValidator(read_operator_name)]
+Formula = Annotated[str, AfterValidator(read_formula)]
 ModelName = Annotated[str, AfterValidator(model_name)]
 Looks = Annotated[list[int], AfterValidator(_looks)]
 Globs = Annotated[list[Relative], AfterValidator(_distinct)]

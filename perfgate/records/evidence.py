@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from perfgate.records.graph import Difference, Totals
 from perfgate.records.policy import Acceptance, Plan, Policy
 from perfgate.records.protocol import Failed, Probe, Software
 from perfgate.records.workload import Workload
@@ -109,12 +110,14 @@ class SideEvidence:
 
     ``status``: ``ok``, ``failed`` (see ``failure``), ``absent`` (this side's configuration has no
     such workload). ``probes`` holds one entry per probing process, at least two where status is ok.
+    ``totals`` is what the first of them counted.
     """
 
     status: str
     probes: tuple[Probe, ...] = ()
     failure: Failed | None = None
     software: Software | None = None
+    totals: Totals | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +128,7 @@ class WorkloadEvidence:
     ``not-begun``, ``interrupted``, or ``recorded`` (one side only, nothing to compare).
     ``informative`` True: a second look with the pull request's own bench code; never judged.
     ``needed_s``: predicted seconds to the first look, where it was not begun for lack of budget.
+    ``difference``: which operators changed, None where the two sides could not be compared.
     """
 
     workload: Workload
@@ -134,6 +138,7 @@ class WorkloadEvidence:
     end: str = "decided"
     informative: bool = False
     needed_s: float | None = None
+    difference: Difference | None = None
     notes: tuple[str, ...] = ()
 
 

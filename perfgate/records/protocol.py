@@ -11,13 +11,15 @@ being timed is stopped (SIGSTOP) by the parent.
 
     bench -> factory:  Prepare -> Prepared | Failed     Fork -> Forked      (EOF ends the factory)
     bench -> child:    Open    -> Opened   | Failed     Time -> Timed | Failed
-                       Finish  -> Finished | Failed     (EOF ends the child)
+                       Finish  -> Finished | Failed     Count -> Counted | Failed
+                       (EOF ends the child)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from perfgate.records.graph import Profile, Trace
 from perfgate.records.workload import ModelSpec, Workload
 
 
@@ -80,14 +82,16 @@ class Forked:
 class Open:
     """Build the model and inputs and warm up until two windows agree.
 
-    ``probe`` True also collects what a comparison needs once per process: the meta-device count,
-    digests, and the files loaded; such a child is never timed.
+    ``probe`` True also collects what a comparison needs once per process: the trace, the profile,
+    digests, and the files loaded; such a child is never timed. ``real`` True traces on real tensors, also where
+    the model would run on tensors without contents (so that both sides are traced alike).
     """
 
     workload: Workload
     spec: ModelSpec
     seed: int
     probe: bool = False
+    real: bool = False
     warmup_min_calls: int = 3
     warmup_min_ns: int = 300_000_000
     warmup_agree: float = 0.02
@@ -112,8 +116,10 @@ class Digest:
 class Probe:
     """What one process found out about a workload without timing it.
 
-    ``exact``: metric name -> value (``params``, ``weight_bytes``, ``flop``, ``operators``, and on CUDA
-    ``peak_memory``); a metric that could not be had is absent and named in ``not_counted``.
+    ``exact``: metric name -> value (``params``, ``weight_bytes``, and on CUDA ``peak_memory``; ``flop``,
+    ``traffic`` and ``operators`` are counted from the trace by the parent); a metric that could not be had is
+    absent and named in ``not_counted``. ``trace`` is None in what is kept. ``breaks``: where and why a compiled
+    model's graph breaks, one sentence each.
     ``files``: files of the checkout that were imported or opened, relative to it, sorted.
     ``spans`` and the two times are those of this process's :class:`Opened` (times for planning, not judged).
     ``structure``: what the estimator needs later (counts by module class ...), free form.
@@ -130,6 +136,9 @@ class Probe:
     first_step_ns: int = 0
     step_ns: int = 0
     structure: object = None
+    breaks: tuple[str, ...] = ()
+    trace: Trace | None = None
+    profile: Profile | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +205,24 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """Trace one step of a model that is built without weights where it can be. The child is of no use afterwards."""
+
+    workload: Workload
+    spec: ModelSpec
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """``peak_rss_bytes``: VmHWM of the child at the end."""
+
+    trace: Trace
+    peak_rss_bytes: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """The user's code, or the tree it came from, is at fault.
 
@@ -213,5 +240,5 @@ class Failed:
 
 FactoryRequest = Prepare | Fork
 FactoryReply = Prepared | Forked | Failed
-ChildRequest = Prepare | Open | Time | Finish
-ChildReply = Prepared | Opened | Timed | Finished | Failed
+ChildRequest = Prepare | Open | Time | Finish | Count
+ChildReply = Prepared | Opened | Timed | Finished | Counted | Failed

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from perfgate.records.evidence import Environment, Revision, RunInfo, Skipped
+from perfgate.records.graph import Difference, Totals
 
 FORMAT = 1
 
@@ -71,7 +72,10 @@ class WorkloadKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResult:
-    """One workload of one model. ``reasons``: causes as far as known, most important first."""
+    """One workload of one model. ``reasons``: causes as far as known, most important first.
+
+    ``base_totals``, ``head_totals``: F, M, I and operators of each side; ``difference``: which operators changed.
+    """
 
     model: str
     key: str
@@ -80,6 +84,9 @@ class ModelResult:
     reasons: tuple[str, ...] = ()
     verdict: str = PASS
     informative: bool = False
+    base_totals: Totals | None = None
+    head_totals: Totals | None = None
+    difference: Difference | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

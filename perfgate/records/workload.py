@@ -34,7 +34,8 @@ class ModelSpec:
     """How one side builds and steps a model; read from that side's own configuration.
 
     Attributes:
-        entry: ``package.module:callable`` returning a ``torch.nn.Module`` (or any callable).
+        entry: ``package.module:callable`` returning a ``torch.nn.Module`` (or any callable), or the path of an
+            ``.onnx`` file relative to the checkout.
         inputs: Tree of input specifications: a list (positional arguments) or a table (keyword
             arguments) whose leaves are texts like ``float32[batch,3,224,224]`` or
             ``int64[batch,128] < 30522``, nested lists and tables, or plain numbers and booleans.
@@ -67,9 +68,14 @@ class ModelSpec:
     timeout_s: float = 600.0
 
     @property
+    def is_onnx(self) -> bool:
+        """Whether ``entry`` is an ONNX file."""
+        return self.entry.endswith(".onnx")
+
+    @property
     def modules(self) -> tuple[str, ...]:
         """Modules that this model names, in order, each once: what a worker imports for it."""
-        texts = (self.entry, self.make_inputs, self.step, self.loss, self.optimizer)
+        texts = ("" if self.is_onnx else self.entry, self.make_inputs, self.step, self.loss, self.optimizer)
         return tuple(dict.fromkeys(module for text in texts if (module := text.partition(":")[0].strip())))
 
     @property
@@ -89,7 +95,8 @@ class ModelSpec:
 class SideConfig:
     """What one revision says about how to run it (``[models.*]``, ``setup``, ``python``, ``pythonpath``).
 
-    ``python`` may be relative: looked for in the checkout first, then in the repository root.
+    ``python`` may be relative: looked for in the checkout first, then in the repository root. ``operators`` maps
+    custom operators (``mylib::fused``) to the user's formula of their FLOP.
     """
 
     source: str
@@ -99,3 +106,4 @@ class SideConfig:
     setup: str = ""
     setup_timeout_s: float = 1800.0
     threads: int | None = None
+    operators: dict[str, str] = field(default_factory=dict)

@@ -59,7 +59,7 @@ class Channel:
     def send(self, reply: object) -> None:
         """Write one reply; a parent that is gone is not an error, since the next read sees the end."""
         self._end_strangers()
-        text = json.dumps(wire.tagged(reply), ensure_ascii=True, allow_nan=False)
+        text = json.dumps(wire.tagged(reply, lean=True), ensure_ascii=True, allow_nan=False)
         with contextlib.suppress(ConnectionError):
             self._sock.sendall(text.encode() + b"\n")
 

@@ -1,0 +1,1 @@
+"""ONNX files in, traces out; the only place that imports ``onnx``."""
