@@ -47,8 +47,11 @@ class Expression:
         except ZeroDivisionError:
             msg = f"{self.text!r} divides by zero"
             raise ValueError(msg) from None
-        if not (math.isfinite(result) and 0 <= result < _MAX_RESULT):
-            msg = f"{self.text!r} comes to {result:g}, which is no count"
+        except OverflowError:
+            result = math.inf
+        # A root of a negative number is complex in Python.
+        if isinstance(result, complex) or not (math.isfinite(result) and 0 <= result < _MAX_RESULT):
+            msg = f"{self.text!r} comes to no count of at least 0 and below 2^63"
             raise ValueError(msg)
         return round(result)
 

@@ -14,7 +14,7 @@ from typing import Any
 from perfgate import wire
 
 # A trace takes about 0.5 KiB an operator, and a hundred thousand of them are possible; samples are far smaller.
-MAX_LINE = 128 * 2**20
+MAX_LINE = 64 * 2**20
 _CHUNK = 2**16
 _SEND_LIMIT_S = 30.0
 

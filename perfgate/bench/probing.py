@@ -41,9 +41,12 @@ _Open = tuple[Factory | None, Prepared]
 
 
 class Prober:
-    """Asks each side about its models."""
+    """Asks each side about its models; ``real`` True traces on real tensors only."""
 
-    def __init__(self, where: Place, sides: Mapping[str, Side], known: Experience, progress: Progress) -> None:
+    def __init__(
+        self, where: Place, sides: Mapping[str, Side], known: Experience, progress: Progress, *, real: bool = False
+    ) -> None:
+        self._real = real
         self._where = where
         self._sides = sides
         self._known = known
@@ -116,7 +119,7 @@ class Prober:
     def _ask(self, side: str, spec: ModelSpec, workload: Workload, factory: Factory | None) -> None:
         child = self._child(side, spec, factory, workload)
         begun = time.monotonic()
-        opened = child.open(workload, spec, probe=True)
+        opened = child.open(workload, spec, probe=True, real=self._real)
         spent = time.monotonic() - begun
         if opened.probe is not None:
             self._found[side, workload.key].probes.append(opened.probe)

@@ -10,7 +10,7 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -30,10 +30,11 @@ from perfgate.bench.shim import worker_environment, write_shim
 from perfgate.bench.task import BASE, HEAD, SIDES, Options, Side, Work
 from perfgate.bench.telemetry import Watch
 from perfgate.bench.visible import hashed, visible
-from perfgate.bench.workers import Place, place
+from perfgate.bench.workers import Factory, FreshChild, Place, WorkerFailed, place
 from perfgate.errors import MeasuringError
 from perfgate.records.evidence import SideEvidence, WorkloadEvidence
 from perfgate.records.policy import Plan
+from perfgate.records.protocol import Counted, Failed
 from perfgate.records.workload import ModelSpec, Workload
 
 __all__ = ["BASE", "HEAD", "SIDES", "Options", "Session", "Side", "Work"]
@@ -101,16 +102,66 @@ class Session:
             self._end()
             raise
 
-    def probe(self, specs: Mapping[str, Mapping[str, ModelSpec]]) -> dict[str, dict[str, SideEvidence]]:
+    def probe(
+        self, specs: Mapping[str, Mapping[str, ModelSpec]], *, real: bool = False
+    ) -> dict[str, dict[str, SideEvidence]]:
         """Facts of every workload: side -> model name -> spec in; side -> ``workload.key`` -> evidence out.
 
         Every workload is asked from ``Options.probe_processes`` processes a side. What a side's code does wrong is in
-        its evidence. Raises MeasuringError where another gate holds the machine for too long.
+        its evidence. ``real`` True traces on real tensors, also where a model needs none. Raises MeasuringError where
+        another gate holds the machine for too long.
         """
         where = self._open()
         workloads = [w for models in specs.values() for spec in models.values() for w in spec.workloads]
         self._lock(workloads)
-        return Prober(where, self._sides, self._known, self._progress).run(specs)
+        return Prober(where, self._sides, self._known, self._progress, real=real).run(specs)
+
+    def count_all(
+        self, side: str, specs: Sequence[ModelSpec], modules: tuple[str, ...]
+    ) -> Iterator[tuple[ModelSpec, Counted | Failed]]:
+        """:meth:`count` of the first workload of many models, which share one process's imports (``modules``)."""
+        where = self._open()
+        waiting = list(specs)
+        while waiting:
+            try:
+                factory = Factory(where, self._sides[side], waiting, modules)
+                factory.prepared()
+                while waiting:
+                    spec = waiting.pop(0)
+                    yield spec, self._forked_count(factory, spec)
+            except WorkerFailed as lost:
+                # The factory itself is gone: whoever was next takes the blame, the others get a new one.
+                if waiting:
+                    yield waiting.pop(0), lost.failure
+            finally:
+                where.end(side)
+
+    @staticmethod
+    def _forked_count(factory: Factory, spec: ModelSpec) -> Counted | Failed:
+        workload = spec.workloads[0]
+        child = factory.fork(workload.key)
+        try:
+            return child.count(workload, spec)
+        except WorkerFailed as lost:
+            return lost.failure
+        finally:
+            child.close()
+
+    def checkout(self, side: str) -> Path:
+        """The folder that ``side`` runs in."""
+        return self._sides[side].checkout
+
+    def count(self, side: str, spec: ModelSpec, workload: Workload) -> Counted | Failed:
+        """One step's trace from a process of its own, or why there is none. Nothing is timed, so nothing is locked."""
+        where = self._open()
+        try:
+            process = FreshChild(where, self._sides[side], spec, spec.modules)
+            process.prepared()
+            return process.child().count(workload, spec)
+        except WorkerFailed as lost:
+            return lost.failure
+        finally:
+            where.end(side)
 
     def compare(self, work: Sequence[Work], plan: Plan, budget_s: float) -> tuple[WorkloadEvidence, ...]:
         """Pairs of every work until it is decided, n_max is reached or ``budget_s`` seconds are over; in order.

@@ -21,7 +21,11 @@ from perfgate.bench.channel import Channel, ChannelError, ClosedError, SilentErr
 from perfgate.bench.process import Started, Trees, wait_gone
 from perfgate.bench.task import Options, Side
 from perfgate.records.protocol import (
+    ONNXRUNTIME,
+    TORCH,
     ChildReply,
+    Count,
+    Counted,
     FactoryReply,
     Failed,
     Finish,
@@ -108,6 +112,7 @@ class Worker:
         """Start the process and send ``Prepare``; does not wait. Raises :class:`WorkerFailed`."""
         self.side = side
         self._where = where
+        specs = tuple(specs)
         self._limit_s = where.limit_s(max(spec.timeout_s for spec in specs))
         self._channel, theirs = where.connect(side.name)
         log = where.run_dir / f"worker-{side.name}-{next(where.numbers):04d}.log"
@@ -136,6 +141,7 @@ class Worker:
             tracked=side.tracked,
             threads=where.options.threads,
             cpus=where.options.cpus,
+            frameworks=tuple(sorted({ONNXRUNTIME if spec.is_onnx else TORCH for spec in specs})),
         )
         self._link.send(request, phase="import")
 
@@ -182,7 +188,13 @@ class Child:
         self.pid = link.pid
         self.side = link.side
 
-    def open(self, workload: Workload, spec: ModelSpec, *, probe: bool = False) -> Opened:
+    def count(self, workload: Workload, spec: ModelSpec) -> Counted:
+        """Trace one step, without weights where possible. Raises :class:`WorkerFailed`."""
+        request = Count(workload=workload, spec=spec, seed=self._where.options.seed)
+        counted: Counted = self._link.ask(request, Counted, self._where.limit_s(spec.timeout_s), phase="probe")
+        return counted
+
+    def open(self, workload: Workload, spec: ModelSpec, *, probe: bool = False, real: bool = False) -> Opened:
         """Build, and warm up. Raises :class:`WorkerFailed`."""
         options = self._where.options
         floor = options.warmup_min_ns if workload.device == "cpu" else max(options.warmup_min_ns, _CUDA_WARMUP_NS)
@@ -191,6 +203,7 @@ class Child:
             spec=spec,
             seed=options.seed,
             probe=probe,
+            real=real,
             warmup_min_ns=floor,
             warmup_cap_ns=options.warmup_cap_ns,
         )

@@ -19,6 +19,7 @@ from perfgate.errors import Interrupted, PerfgateError, UsageError
 COMMANDS = {
     "run": "The whole gate: measure, record, judge, write the report.",
     "measure": "Measure only: writes measurements.json, no verdict.",
+    "count": "F, M and I of one model, operator by operator.",
     "report": "Judge a measurements.json again and write the report.",
     "publish": "Judge on GitHub: comment, check run, summary, outputs.",
     "calibrate": "The smallest change that this runner can see (A/A).",

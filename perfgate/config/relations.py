@@ -15,6 +15,11 @@ from perfgate.config import inputs
 Loc = tuple[int | str, ...]
 Broken = tuple[Loc, str, str]
 
+# What has a meaning for a model that Python builds, and none for one that is read from a file.
+_NOT_FOR_ONNX = ("step", "loss", "optimizer")
+# Dtypes of inputs that numpy, which feeds ONNX Runtime, does not have, or ONNX Runtime does not take.
+_NOT_FED = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128"})
+
 
 def broken(tree: dict[str, Any]) -> Iterator[Broken]:
     """All broken relations of the file."""
@@ -25,6 +30,50 @@ def broken(tree: dict[str, Any]) -> Iterator[Broken]:
 
 
 def _model(place: Loc, model: dict[str, Any]) -> Iterator[Broken]:
+    entry = model.get("entry")
+    if isinstance(entry, str) and entry.endswith(".onnx"):
+        yield from _onnx(place, model)
+    else:
+        yield from _python(place, model)
+    if "inputs" in model and "make_inputs" in model:
+        yield (*place, "make_inputs"), "inputs and make_inputs exclude each other", "keep one of them"
+    if "inputs" in model:
+        yield from _inputs(place, model)
+
+
+def _onnx(place: Loc, model: dict[str, Any]) -> Iterator[Broken]:
+    """An ONNX file is run as it is: it infers, in its own dtypes, and takes tensors only."""
+    for key in _NOT_FOR_ONNX:
+        if key in model:
+            yield (*place, key), "has no meaning for an ONNX model, which only infers", "remove it"
+    if model.get("train_mode"):
+        yield (*place, "train_mode"), "has no meaning for an ONNX model, which has no modes", "remove it"
+    for key, only, why in (
+        ("modes", ("infer",), "an ONNX model only infers"),
+        ("dtype", ("float32",), "an ONNX model keeps the dtypes of its file"),
+        ("compile", (False, "eager"), "torch.compile does not know ONNX models"),
+    ):
+        values = model.get(key, [])
+        if any(value not in only for value in (values if isinstance(values, list) else [values])):
+            yield (*place, key), why, "remove it"
+    if "inputs" in model:
+        yield from _fed((*place, "inputs"), model["inputs"])
+    elif "make_inputs" not in model and model.get("batch", 1) not in (1, [1]):
+        reason = "missing, so a batch size has nothing to act on"
+        yield (*place, "inputs"), reason, "write inputs = ['float32[batch,3,224,224]'], or leave batch out"
+
+
+def _fed(place: Loc, tree: object) -> Iterator[Broken]:
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, item in items:
+        if isinstance(item, (list, dict)):
+            yield (*place, key), "an ONNX model takes tensors, not lists or tables of them", "write one text an input"
+        elif isinstance(item, str) and item.partition("[")[0].strip() in _NOT_FED:
+            dtype = item.partition("[")[0].strip()
+            yield (*place, key), f"ONNX Runtime cannot be fed with {dtype}", "export the model with other inputs"
+
+
+def _python(place: Loc, model: dict[str, Any]) -> Iterator[Broken]:
     has = model.keys()
     modes = modes_of(model)
     named = isinstance(modes, list)
@@ -33,14 +82,10 @@ def _model(place: Loc, model: dict[str, Any]) -> Iterator[Broken]:
         yield (*place, "entry"), "missing", "write entry = 'package.module:callable', or step for a callable alone"
     elif "entry" not in has and builds:
         yield (*place, "entry"), "missing, and modes infer and train need a model", "add it, or write modes = ['step']"
-    if "inputs" in has and "make_inputs" in has:
-        yield (*place, "make_inputs"), "inputs and make_inputs exclude each other", "keep one of them"
-    elif "entry" in has and builds and not {"inputs", "make_inputs"} & has:
+    if "entry" in has and builds and not {"inputs", "make_inputs"} & has:
         yield (*place, "inputs"), "missing", "write inputs = ['float32[batch,3,224,224]'] or make_inputs"
     if named:
         yield from _unused(place, has, modes)
-    if "inputs" in has:
-        yield from _inputs(place, model)
 
 
 def modes_of(model: dict[str, Any]) -> Any:

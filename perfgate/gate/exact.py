@@ -1,7 +1,8 @@
 """Floor 3, gate. Probes of both sides in; one row for each metric that is compared exactly out.
 
 A metric counts as exact only if every probing process of a side found the same value, over at least two
-of them; else nothing can be said, and N/A is never green.
+of them; else nothing can be said, and N/A is never green. The same holds where one side alone has operators that
+nobody could count, or the sides were traced in different ways.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from perfgate.gate import operators
 from perfgate.gate.limits import CUDA_PEAK_GRAIN_BYTES, Limit, Rules, definition, kind_of
 from perfgate.records.evidence import SideEvidence, WorkloadEvidence
 from perfgate.records.metrics import EXACT, METRICS
@@ -26,6 +28,7 @@ from perfgate.records.report import (
 from perfgate.units import percent, quantity
 
 MIN_PROBES = 2
+FROM_ZERO = "base is 0, so the direction decides"
 # "At or past the limit" must not hang on the last bit of a division.
 _ROUNDING = 1e-9
 
@@ -124,8 +127,10 @@ def _verdict(name: str, evidence: WorkloadEvidence, limit: Limit, base: Reading,
     slack = CUDA_PEAK_GRAIN_BYTES if name == "peak_memory" else 0.0
     better = definition(name).larger_is_better
     verdict = compare(base.value, head.value, limit.relative, larger_is_better=better, slack=slack)
+    if doubt := operators.doubt(name, evidence, verdict, equal=base.value == head.value):
+        return INCONCLUSIVE, doubt
     if base.value == 0 and head.value != 0:
-        return verdict, "base is 0, so the direction decides"
+        return verdict, FROM_ZERO
     if verdict == PASS and base.value != head.value:
         return verdict, f"changed by {percent(head.value / base.value - 1, sign=True)}, within the limit"
     return verdict, ""

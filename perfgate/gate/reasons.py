@@ -1,7 +1,7 @@
 """Floor 3, gate. One workload's evidence and judged rows in; causes in words out, most important first.
 
-Nothing here is a verdict. The order: what failed, what the pull request changed around the model,
-clocks, what was computed, what came out, then how the measurement went.
+Nothing here is a verdict. The order: what failed, what the pull request changed around the model, which operators
+changed, clocks, what was counted, what came out, then how the measurement and the counting went.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 
+from perfgate.gate import operators
+from perfgate.gate.exact import FROM_ZERO
 from perfgate.gate.limits import definition
 from perfgate.records.evidence import Changes, Pair, SideEvidence, WorkloadEvidence
 from perfgate.records.metrics import EXACT
@@ -23,8 +25,11 @@ _CLOCK_DIFFERENCE = 0.02
 _FIRST_STEP_CHANGE = 0.25
 # Below this share the host, which launches the kernels, sets the pace and not the device.
 _LAUNCH_BOUND = 0.8
-_COUNTED = ("flop", "params", "weight_bytes", "operators")
+_COUNTED = ("flop", "traffic", "params", "weight_bytes", "operators")
 _SAME = "unchanged"
+
+# How sentences on the environment begin: the line below the verdict names them first.
+ENVIRONMENT = ("the pull request changes the environment", "versions: ")
 
 # How a latency row says that the two sides cannot be compared because they did not do the same.
 DIFFERENT_WORK = "does different work"
@@ -33,13 +38,14 @@ DIFFERENT_WORK = "does different work"
 def of_workload(evidence: WorkloadEvidence, rows: tuple[MetricResult, ...], changes: Changes) -> tuple[str, ...]:
     """Sentences without a full stop, each once."""
     both = evidence.base.status == "ok" and evidence.head.status == "ok"
-    found = [row.note for row in rows if row.verdict in (MISSING, INVALID, REGRESSION) and row.note]
+    told_last = (FROM_ZERO, "")
+    found = [row.note for row in rows if row.verdict in (MISSING, INVALID, REGRESSION) and row.note not in told_last]
     found += _environment(evidence, changes)
     if both:
-        found += _clocks(evidence)
-        found += _counts(rows)
+        found += _operators(evidence, rows)
         found += _digests(evidence)
         found += [_labelled(row) for row in rows if row.verdict == PASS and row.note.endswith("within the limit")]
+        found += [_labelled(row) for row in rows if row.gated and row.note == FROM_ZERO]
         found += _stability(evidence)
         found += _first_step(rows)
     found += [_labelled(row) for row in rows if row.gated and row.verdict == INCONCLUSIVE]
@@ -95,9 +101,9 @@ def _differences(base: dict[str, str], head: dict[str, str]) -> tuple[str, ...]:
 def _environment(evidence: WorkloadEvidence, changes: Changes) -> list[str]:
     found = []
     if changes.environment:
-        found.append(f"the pull request changes the environment: {', '.join(changes.environment)}")
+        found.append(f"{ENVIRONMENT[0]}: {', '.join(changes.environment)}")
         if versions := software_differences(evidence):
-            found.append(f"versions: {', '.join(versions)}")
+            found.append(f"{ENVIRONMENT[1]}{', '.join(versions)}")
     base, head = evidence.base.software, evidence.head.software
     if base is not None and head is not None:
         if flags := _differences(base.flags, head.flags):
@@ -124,21 +130,79 @@ def _clocks(evidence: WorkloadEvidence) -> list[str]:
     return found
 
 
-def _counts(rows: tuple[MetricResult, ...]) -> list[str]:
+def _operators(evidence: WorkloadEvidence, rows: tuple[MetricResult, ...]) -> list[str]:
+    """What changed in the graph, the clocks and the counts, the likeliest cause first."""
+    totals = (evidence.base.totals, evidence.head.totals)
+    leading = operators.lead(evidence.difference, *totals)
+    breaks = operators.graph_breaks(evidence)
+    red = {row.metric for row in rows if row.gated and row.verdict == REGRESSION}
+    causes = [breaks, leading] if red == {"graph_breaks"} else [leading, breaks]
+    told = {"graph_breaks"} if breaks else set()
+    if operators.decomposed(evidence.difference, *totals):
+        told |= {"flop", "operators"}
+    if operators.traced_differently(*totals):
+        told |= {"traffic", "operators"}
+    found = [*filter(None, causes), *_clocks(evidence)]
+    counts = [row for row in rows if row.kind == EXACT and row.metric not in told]
+    equal = evidence.difference is not None and evidence.difference.equal
+    found += [_counts_in_short(counts, graph_is_equal=equal)] if leading else _counts(counts, graph_is_equal=equal)
+    return [*found, *operators.sentences(evidence.difference)]
+
+
+def _counts(rows: list[MetricResult], *, graph_is_equal: bool) -> list[str]:
     """What was counted: the changes first, then in one sentence what stayed as it was."""
-    found, same = [], []
-    for row in rows:
-        if row.kind != EXACT or row.base is None or row.head is None or "process" in row.note:
-            continue
-        label = definition(row.metric).label
-        if row.base != row.head:
-            change = "" if row.ratio is None else f" ({percent(row.ratio - 1, sign=True)})"
-            found.append(f"{label} {quantity(row.base, row.unit)} → {quantity(row.head, row.unit)}{change}")
-        elif row.metric in _COUNTED:
-            same.append(label)
-    if same:
-        found.append(f"{_listed(same)} {'is' if same == ['F'] else 'are'} {_SAME}")
-    return found
+    found = []
+    for row in _moved(rows):
+        change = f" ({change})" if (change := _change(row)) else ""
+        found.append(f"{definition(row.metric).label} {_values(row)}{change}")
+    return [*found, *_unmoved(rows, graph_is_equal=graph_is_equal)]
+
+
+def _counts_in_short(rows: list[MetricResult], *, graph_is_equal: bool) -> str:
+    """The same in one sentence, for after one that names the operators: the table has the values."""
+    moved = [f"{definition(row.metric).label} {_change(row) or _values(row)}" for row in _moved(rows)]
+    return "; ".join([*([", ".join(moved)] if moved else []), *_unmoved(rows, graph_is_equal=graph_is_equal)])
+
+
+def _values(row: MetricResult) -> str:
+    return f"{quantity(row.base, row.unit)} → {quantity(row.head, row.unit)}"
+
+
+def _change(row: MetricResult) -> str:
+    """``+4.6 %``; the step itself where that would read as none; empty from a base of 0."""
+    if row.ratio is None or row.base is None or row.head is None:
+        return ""
+    share, step = percent(row.ratio - 1, sign=True), row.head - row.base
+    return share if share != percent(0.0) else f"{'+' if step > 0 else '−'}{quantity(abs(step), row.unit)}"
+
+
+def _moved(rows: list[MetricResult]) -> list[MetricResult]:
+    return [row for row in _comparable(rows) if row.base != row.head]
+
+
+def _unmoved(rows: list[MetricResult], *, graph_is_equal: bool) -> list[str]:
+    """One sentence on what is as it was, or none. An equal graph has as many operators and moves as many bytes."""
+    said_by_graph = ("traffic", "operators") if graph_is_equal else ()
+    same = [
+        definition(row.metric).label
+        for row in _comparable(rows)
+        if row.base == row.head and row.metric in _COUNTED and row.metric not in said_by_graph
+    ]
+    if graph_is_equal:
+        same.append("graph of operators" if not same else "graph")
+    if not same:
+        return []
+    singular = same in (["F"], ["M eager"]) or (graph_is_equal and len(same) == 1)
+    return [f"{_listed(same)} {'is' if singular else 'are'} {_SAME}"]
+
+
+def _comparable(rows: list[MetricResult]) -> list[MetricResult]:
+    """Rows whose two values may be set against each other: had on both sides, and not in doubt."""
+    return [
+        row
+        for row in rows
+        if None not in (row.base, row.head) and row.verdict != INCONCLUSIVE and "process" not in row.note
+    ]
 
 
 def _digests(evidence: WorkloadEvidence) -> list[str]:
@@ -243,6 +307,7 @@ def _measuring(evidence: WorkloadEvidence) -> list[str]:
         counts = items(evidence, side)
         if len(counts) > 1:
             found.append(f"items a step vary on {side}: {', '.join(map(str, sorted(counts)))}")
+    found += operators.limits_of_counting(evidence)
     probes = (*evidence.base.probes, *evidence.head.probes)
     found += [f"not counted: {line}" for probe in probes for line in probe.not_counted]
     found += [note for probe in probes for note in probe.notes]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from perfgate.gate import operators
 from perfgate.gate.limits import definition
-from perfgate.gate.reasons import DIFFERENT_WORK
+from perfgate.gate.reasons import DIFFERENT_WORK, ENVIRONMENT
 from perfgate.records.evidence import Skipped
 from perfgate.records.metrics import SPAN_PREFIX
 from perfgate.records.report import (
@@ -31,6 +32,7 @@ from perfgate.units import percent, quantity
 
 _VERB = {"infer": "infers", "train": "trains", "step": "steps"}
 _LISTED = 3
+_NAME = 60
 
 _SEVERAL = {
     REGRESSION: "got worse",
@@ -93,20 +95,28 @@ def headline(model: ModelResult) -> str:
 
 
 def why(verdict: str, models: tuple[ModelResult, ...]) -> str:
-    """What is known of the cause, from the workload that the title speaks of; sentences end in a full stop."""
+    """What is known of the cause, from the workload that the title speaks of; sentences end in a full stop.
+
+    An environment that the pull request changes itself is named first, then the operators that changed.
+    """
     judged = [model for model in models if not model.informative]
     hit = sorted((m for m in judged if m.verdict == verdict), key=_by_size, reverse=True)
     if verdict in (PASS, IMPROVEMENT, SHOWN):
-        return _sentences([*_largest(judged), *_resolution(judged)])
+        changed, seen = _operators(hit if verdict == IMPROVEMENT else judged), [*_largest(judged), *_resolution(judged)]
+        # Within the limits, what was seen is the news, and the operators are a remark.
+        found = [*changed, *seen] if verdict == IMPROVEMENT else [*seen, *changed]
+        return _sentences([*_environment(judged), *found], judged)
     if not hit:
         return ""
-    parts = [] if len(hit) == 1 else [f"first of them: {headline(hit[0])}"]
-    row = leading(hit[0])
+    first = hit[0]
+    row = leading(first)
     note = row.note if row is not None and verdict in (INCONCLUSIVE, NO_BASELINE, ACCEPTED) else ""
+    failed, around, rest = _by_topic([reason for reason in first.reasons if not note or note not in reason])
+    parts = [] if len(hit) == 1 else [f"first of them: {headline(first)}"]
     if row is not None and note:
         parts.append(f"{note} ({_label(row)})")
-    parts += [reason for reason in hit[0].reasons if not note or note not in reason]
-    return _sentences(parts[:_LISTED])
+    found = [*failed, *around, *parts, *rest] if len(hit) == 1 else [*around, *parts, *failed, *rest]
+    return _sentences(found[: _LISTED + len(around)], judged)
 
 
 def unchanged(skipped: tuple[Skipped, ...]) -> str:
@@ -193,5 +203,42 @@ def _resolution(models: list[ModelResult]) -> list[str]:
     return [f"changes of {percent(max(known))} would have been seen"] if known else []
 
 
-def _sentences(parts: list[str]) -> str:
-    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts if part)
+def _environment(models: list[ModelResult]) -> list[str]:
+    return list(dict.fromkeys(reason for m in models for reason in m.reasons if reason.startswith(ENVIRONMENT)))
+
+
+def _by_topic(reasons: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """What failed (which stands before the environment), the environment itself, and the rest."""
+    around = [reason for reason in reasons if reason.startswith(ENVIRONMENT)]
+    at = reasons.index(around[0]) if around else 0
+    return reasons[:at], around, [reason for reason in reasons[at:] if reason not in around]
+
+
+def _operators(models: list[ModelResult]) -> list[str]:
+    """What changed inside the first of ``models`` of which that is known."""
+    for model in models:
+        cause = operators.lead(model.difference, model.base_totals, model.head_totals)
+        breaks = (reason for reason in model.reasons if reason.startswith(operators.GRAPH_BREAKS))
+        if found := cause or next(breaks, ""):
+            return [found if len(models) == 1 else f"{model.model} {model.workload.mode}: {found}"]
+    return []
+
+
+def _sentences(parts: list[str], models: list[ModelResult] | None = None) -> str:
+    """One text of ``parts``. The first word begins with a capital unless it is a name that ``models`` hold."""
+    names = {change.name for m in models or () if m.difference is not None for change in m.difference.changes}
+    names |= {model.model for model in models or ()}
+    return " ".join(_sentence(part, names) for part in parts if part)
+
+
+def _sentence(part: str, names: set[str]) -> str:
+    named = any(_begins(part, name) for name in names if name)
+    text = part if named else f"{part[:1].upper()}{part[1:]}"
+    return text if text.endswith((".", "…", "!", "?")) else f"{text}."
+
+
+def _begins(text: str, name: str) -> bool:
+    # A long name stands shortened in its sentence.
+    if len(name) > _NAME:
+        return text.startswith(name[:_NAME])
+    return text.startswith(name) and not text[len(name) : len(name) + 1].isalnum()

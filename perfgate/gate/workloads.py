@@ -57,6 +57,9 @@ def judge_workload(
         reasons=reasons.of_workload(evidence, rows, changes),
         verdict=worst(row.verdict for row in rows if row.gated),
         informative=evidence.informative,
+        base_totals=evidence.base.totals,
+        head_totals=evidence.head.totals,
+        difference=evidence.difference,
     )
 
 

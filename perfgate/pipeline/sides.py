@@ -6,11 +6,13 @@ import secrets
 from dataclasses import replace
 
 from perfgate.bench import machine
-from perfgate.bench.session import Options, Session, Side, Work
+from perfgate.bench.session import SIDES, Options, Session, Side, Work
 from perfgate.changes import harness, setup, touched, worktrees
 from perfgate.gate.limits import hardware_names
 from perfgate.gate.plan import Cell, make_plan, tolerances
+from perfgate.pipeline import graphs
 from perfgate.pipeline.draft import Draft
+from perfgate.pipeline.graphs import SideGraphs
 from perfgate.pipeline.request import MeasureRequest, Ports
 from perfgate.pipeline.sources import Sources
 from perfgate.records.evidence import Changes, SideEvidence, WorkloadEvidence
@@ -105,7 +107,7 @@ def _first_look(
 ) -> tuple[str, ...]:
     """Facts, selection, plan and comparison; the names of the models that were compared."""
     specs = {side: sources.specs(side) for side in ("base", "head")}
-    facts = session.probe({side: models for side, models in specs.items() if side not in broken})
+    facts, counted = _facts(sources, session, {side: own for side, own in specs.items() if side not in broken})
     for side, failure in broken.items():
         failed = SideEvidence(status="failed", failure=failure)
         facts[side] = {w.key: failed for spec in specs[side].values() for w in spec.workloads}
@@ -124,6 +126,47 @@ def _first_look(
     ]
     draft.tolerances = {(item.workload.key, name): tau for item in work for name, tau in item.tolerances.items()}
     draft.workloads = (*rest, *session.compare(work, draft.plan, draft.policy.budget_s))
+    draft.workloads = tuple(_finished(evidence, counted) for evidence in draft.workloads)
+    return chosen
+
+
+def _finished(evidence: WorkloadEvidence, sides: dict[str, SideGraphs]) -> WorkloadEvidence:
+    if "base" in sides and "head" in sides:
+        return graphs.with_difference(evidence, sides["base"], sides["head"])
+    return evidence
+
+
+def _facts(
+    sources: Sources, session: Session, specs: dict[str, dict[str, ModelSpec]]
+) -> tuple[Facts, dict[str, SideGraphs]]:
+    """What each side is, counted; where only one of them could be traced without contents, both are traced with."""
+    facts: Facts = {}
+    found: dict[str, SideGraphs] = {}
+    for side, traced in session.probe(specs).items():
+        facts[side], found[side] = _counted(sources, session, side, traced, specs[side])
+    if len(found) == len(SIDES):
+        for side, again in _again(specs, graphs.traced_differently(found["base"], found["head"])).items():
+            traced = session.probe({side: again}, real=True)[side]
+            counted, more = _counted(sources, session, side, traced, again)
+            facts[side] |= counted
+            found[side].graphs.update(more.graphs)
+            found[side].profiles.update(more.profiles)
+    return facts, found
+
+
+def _counted(
+    sources: Sources, session: Session, side: str, traced: dict[str, SideEvidence], specs: dict[str, ModelSpec]
+) -> tuple[dict[str, SideEvidence], SideGraphs]:
+    formulas = side_config(sources, side).operators
+    return graphs.count_side(traced, specs, formulas, session.checkout(side))
+
+
+def _again(specs: dict[str, dict[str, ModelSpec]], differently: dict[str, str]) -> dict[str, dict[str, ModelSpec]]:
+    chosen: dict[str, dict[str, ModelSpec]] = {}
+    for key, side in differently.items():
+        for name, spec in specs[side].items():
+            if any(workload.key == key for workload in spec.workloads):
+                chosen.setdefault(side, {})[name] = spec
     return chosen
 
 
@@ -144,11 +187,19 @@ def _choose(
         if any(side.status == "failed" for side in evidence):
             failed.add(name)
     sides = (side_config(sources, "base"), side_config(sources, "head"))
-    answer = touched.decide(sources.changed, loaded, _either(specs), failed=failed, sides=sides)
+    answer = touched.decide(
+        sources.changed, loaded, _either(specs), failed=failed, sides=sides, committed=_committed(sources)
+    )
     draft.skipped = answer.skipped
     draft.changes = replace(draft.changes, environment=answer.environment)
     draft.notes = (*draft.notes, *(f"{name}: measured because {why}" for name, why in answer.models.items()))
     return tuple(answer.models)
+
+
+def _committed(sources: Sources) -> frozenset[str]:
+    """Files that git holds on both sides."""
+    base, head = (sources.git.files(end.sha).keys() for end in (sources.revisions.base, sources.revisions.head))
+    return frozenset(base & head)
 
 
 def _either(specs: dict[str, dict[str, ModelSpec]]) -> dict[str, ModelSpec]:
@@ -202,13 +253,14 @@ def _second_look(draft: Draft, sources: Sources, session: Session, models: tuple
     }
     if not specs["head"] or draft.plan is None:
         return
-    facts = session.probe(specs)
+    facts, found = _facts(sources, session, specs)
     work, rest = _pair_up(facts, specs, models)
     plan: Plan = replace(draft.plan, looks=(INFORMATIVE_PAIRS,))
     informative = [replace(item, tolerances={"latency": draft.policy.tolerance}, informative=True,
                            max_pairs=INFORMATIVE_PAIRS) for item in work]  # fmt: skip
     second = session.compare(informative, plan, draft.policy.budget_s)
-    draft.workloads = (*draft.workloads, *(replace(w, informative=True) for w in rest), *second)
+    both = (*(replace(w, informative=True) for w in rest), *second)
+    draft.workloads = (*draft.workloads, *(_finished(evidence, found) for evidence in both))
 
 
 def _add_banners(draft: Draft, more: tuple[str, ...]) -> None:

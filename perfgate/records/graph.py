@@ -134,6 +134,11 @@ class Operator:
         signature: Hash of operator, attributes, shapes, dtypes and layouts; not of names.
         fused: Index of the operator whose kernel this one joins when chains are fused; its own index if none.
         repeat: How often it happens; ``flop`` and bytes are per call.
+        attributes: Arguments that are no tensors, by name, as short text (``stride``: ``[2, 2]``).
+        origins: Where each of ``inputs`` comes from, parallel to it: name of the parameter, buffer or model input
+            (a tied one has one name); empty for what an operator made and for constants.
+        module_class: Class of the module (``Conv2d``), or empty.
+        group: The composite call that it belongs to (``scaled_dot_product_attention#3``), or empty.
     """
 
     name: str
@@ -150,6 +155,10 @@ class Operator:
     signature: str = ""
     fused: int = 0
     repeat: int = 1
+    attributes: dict[str, str] = field(default_factory=dict)
+    origins: tuple[str, ...] = ()
+    module_class: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,9 +221,10 @@ class Graph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorTime:
-    """Self time of all calls of ``op`` in ``module`` and ``phase``, in ns of one step (median over the steps).
+    """Time of all outermost calls of ``op`` in ``module`` and ``phase``, in ns of one step (median over the steps).
 
-    ``device_ns`` is the accelerator's time, None on the host alone.
+    It holds what those calls call themselves, and nothing of submodules. ``op`` ``python`` is the rest of a module's
+    own time. ``device_ns`` is the accelerator's time, None on the host alone.
     """
 
     module: str
@@ -271,6 +281,7 @@ class Difference:
     """Base against head, most important first; ``more`` counts findings left off.
 
     ``equal`` True: the same graph, whatever its names. ``notes``: what limits the comparison, one sentence each.
+    ``sentences``: the findings in plain words for people, most important first, without full stop or markup.
     """
 
     equal: bool
@@ -280,3 +291,4 @@ class Difference:
     bytes: int = 0
     kernels: int = 0
     notes: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ _ALL = (
     # Noisy on the CPU (resident high-water mark), exact on CUDA (allocator peak): see evidence.
     Metric(name="peak_memory", label="peak memory", kind=NOISY, unit="byte", default_limit=0.01),
     Metric(name="flop", label="F", kind=EXACT, unit="flop", default_limit=0.01),
-    Metric(name="traffic", label="M", kind=EXACT, unit="byte", default_limit=0.01),
+    Metric(name="traffic", label="M eager", kind=EXACT, unit="byte", default_limit=0.01),
     Metric(name="weight_bytes", label="weights", kind=EXACT, unit="byte", default_limit=0.01),
     Metric(name="params", label="parameters", kind=EXACT, unit="count"),
     Metric(name="operators", label="operator calls", kind=EXACT, unit="count"),

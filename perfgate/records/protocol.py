@@ -22,6 +22,10 @@ from dataclasses import dataclass, field
 from perfgate.records.graph import Profile, Trace
 from perfgate.records.workload import ModelSpec, Workload
 
+# What a model runs in, by the name of the module.
+TORCH = "torch"
+ONNXRUNTIME = "onnxruntime"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
@@ -31,6 +35,7 @@ class Prepare:
     of the same repository, from which nothing may be loaded (outside the interpreter's prefix).
     ``tracked`` names the checkout's importable top-level modules found in git, mapped to their file, so that
     "installed elsewhere" can be told from "third-party". ``cpus`` None: leave the affinity mask.
+    ``frameworks``: what the models run in; only these need to be installed.
     """
 
     side: str
@@ -41,6 +46,7 @@ class Prepare:
     tracked: dict[str, str] = field(default_factory=dict)
     threads: int = 1
     cpus: tuple[int, ...] | None = None
+    frameworks: tuple[str, ...] = (TORCH,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ module         what it holds
 ``document``   report.json
 ``view``       what the templates see, in the order in which it is read
 ``rows``       one line of a table, numbers already turned into text
+``operators``  the table "Operators behind the change"
+``counts``     F, M, I and all else that was counted, as text
 ``chart``      the distribution of the pair ratios as SVG
 ``filters``    small pure functions: records -> words
 ``escape``     untrusted text -> harmless text

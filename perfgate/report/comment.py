@@ -16,6 +16,7 @@ MARKER = "<!-- perfgate:comment:v1 -->"
 COMMENT_LIMIT = 65_536
 SUMMARY_LIMIT = 1_048_576
 _SMALLEST_LIMIT = 1_000
+_SUMMARY_OPERATORS = 50
 
 _BLANK_LINES = re.compile(r"\n{3,}")
 _ANY_MARKER = re.compile(r"<!--\s*perfgate:.*?-->", re.DOTALL)
@@ -40,7 +41,7 @@ def comment(
             return templates.render("comment.md.j2", context)
         return templates.render_user(user_template, context)
 
-    return _limited(report, links, render, limit - 1, tail=f"\n{MARKER}\n")
+    return _limited(build(report, links), render, limit - 1, tail=f"\n{MARKER}\n")
 
 
 def summary(report: Report, *, links: Links = NO_LINKS, limit: int = SUMMARY_LIMIT) -> str:
@@ -49,14 +50,13 @@ def summary(report: Report, *, links: Links = NO_LINKS, limit: int = SUMMARY_LIM
     def render(view: View) -> str:
         return templates.render("summary.md.j2", {"report": report, "view": view, "links": view.links})
 
-    return _limited(report, links, render, limit - 1, tail="")
+    return _limited(build(report, links, operator_rows=_SUMMARY_OPERATORS), render, limit - 1, tail="")
 
 
-def _limited(report: Report, links: Links, render: Callable[[View], str], limit: int, *, tail: str) -> str:
+def _limited(view: View, render: Callable[[View], str], limit: int, *, tail: str) -> str:
     if limit < _SMALLEST_LIMIT - 1:
         msg = f"a limit of {limit + 1} leaves no room for a report; give at least {_SMALLEST_LIMIT}"
         raise ValueError(msg)
-    view = build(report, links)
 
     def tidy(candidate: View) -> str:
         text = _ANY_MARKER.sub("", render(candidate))

@@ -11,14 +11,18 @@ from perfgate.report.view import Part, View
 # First to go: what the full report shows as well. Last to go: the worst rows of the first table. The number is
 # what a step leaves of a part, so that a thousand rows do not push out the few lines on how they were measured.
 CUT_STEPS = (
+    ("counts", 0),
     ("everything", 0),
     ("skipped", 10),
     ("notes", 5),
     ("findings", 30),
+    ("operators", 3),
     ("rows", 100),
     ("skipped", 0),
     ("notes", 0),
+    ("findings", 8),
     ("facts", 0),
+    ("operators", 0),
     ("findings", 0),
     ("banners", 0),
     ("rows", 0),

@@ -11,7 +11,9 @@ from perfgate import units
 from perfgate.records import metrics
 from perfgate.records.evidence import Measurements, WorkloadEvidence
 from perfgate.records.report import MetricResult, ModelResult, Report
-from perfgate.report import chart, filters, templates
+from perfgate.report import chart, counts, filters, operators, templates
+from perfgate.report.counts import CountLine
+from perfgate.report.operators import OperatorLine
 from perfgate.report.rows import Row, report_rows
 from perfgate.report.view import NO_LINKS, Fact, Links, build, verdict_counts
 
@@ -20,6 +22,8 @@ _FIRST_TABLE_ROWS = 500
 _QUIET_ROWS = 50
 # The pairs of more workloads than this would make tens of megabytes; those with news keep theirs all the same.
 _SECTIONS_WITH_PAIRS = 150
+# Nor does a quiet workload after those need every operator.
+_OPERATORS_OF_THE_QUIET = 5
 
 _ENDS = {
     "decided": "every gated metric was decided",
@@ -58,7 +62,11 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One workload. ``failures``: what each failed side said, with its traceback."""
+    """One workload. ``failures``: what each failed side said, with its traceback.
+
+    ``operators``: every finding of the comparison of both graphs, ``operators_caption`` what they come to.
+    ``counts_differ`` is False where both sides count the same, or only one was counted.
+    """
 
     position: int
     title: str
@@ -67,6 +75,10 @@ class Section:
     quiet: bool
     rows: tuple[Row, ...]
     reasons: tuple[str, ...]
+    operators: tuple[OperatorLine, ...] = ()
+    operators_caption: str = ""
+    counts: tuple[CountLine, ...] = ()
+    counts_differ: bool = False
     distributions: tuple[Distribution, ...] = ()
     end: str = ""
     notes: tuple[str, ...] = ()
@@ -92,14 +104,16 @@ def sections(report: Report, measurements: Measurements) -> tuple[Section, ...]:
     """One section a workload, the worst first."""
     evidence = {(entry.workload.key, entry.informative): entry for entry in measurements.workloads}
     varying = filters.varying_parts(report)
-    numbered = enumerate(zip(report.models, report_rows(report), strict=True))
+    numbered = enumerate(zip(report.models, report_rows(report), operators.workload_lines(report), strict=True))
     ordered = sorted(numbered, key=lambda item: (item[1][0].informative, filters.severity(item[1][0].verdict)))
     found = []
-    for place, (position, (model, rows)) in enumerate(ordered):
+    for place, (position, (model, rows, changed)) in enumerate(ordered):
         section = _section(model, rows, position, varying)
+        full = place < _SECTIONS_WITH_PAIRS or not section.quiet
+        section = _with_counts(section, model, changed if full else changed[:_OPERATORS_OF_THE_QUIET])
         known = evidence.get((model.key, model.informative))
         if known:
-            section = _with_evidence(section, model, known, pairs=place < _SECTIONS_WITH_PAIRS or not section.quiet)
+            section = _with_evidence(section, model, known, pairs=full)
         found.append(section)
     return tuple(found)
 
@@ -113,6 +127,17 @@ def _section(model: ModelResult, rows: tuple[Row, ...], position: int, varying: 
         quiet=model.verdict in filters.QUIET or model.informative,
         rows=rows,
         reasons=model.reasons,
+    )
+
+
+def _with_counts(section: Section, model: ModelResult, changed: tuple[OperatorLine, ...]) -> Section:
+    counted = counts.lines(model.base_totals, model.head_totals)
+    return replace(
+        section,
+        operators=changed,
+        operators_caption="" if model.difference is None else operators.caption(model.difference, changed),
+        counts=counted,
+        counts_differ=any(not line.same for line in counted),
     )
 
 

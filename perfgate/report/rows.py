@@ -74,7 +74,7 @@ def is_news(row: Row) -> bool:
     return not row.quiet
 
 
-def _unbroken(text: str) -> str:
+def unbroken(text: str) -> str:
     """Number and unit stay on one line of a narrow cell; an added parenthesis or second limit may wrap."""
     if len(text) > LONGEST_UNBROKEN:
         return text
@@ -87,20 +87,20 @@ def _metric_row(model: ModelResult, label: str, result: MetricResult, position: 
     moved = result.kind == metrics.EXACT and None not in {result.base, result.head} and result.base != result.head
     quiet = result.verdict == verdicts.PASS or (result.verdict == verdicts.SHOWN and not moved)
     worse = filters.worsening(result)
-    change = _unbroken(filters.change(result))
+    change = unbroken(filters.change(result))
     untold = bool(change == units.NOT_AVAILABLE and result.note) and result.verdict not in _SELF_EVIDENT
     if untold and not quiet:
         # "n/a" beside a red cross would leave the reader guessing: what happened stands in its place.
         change = result.note
     return Row(
         model=model.model,
-        workload=_unbroken(label),
+        workload=unbroken(label),
         metric=filters.metric_label(result.metric),
-        base=_unbroken(units.quantity(result.base, result.unit)),
-        head=_unbroken(units.quantity(result.head, result.unit)),
+        base=unbroken(units.quantity(result.base, result.unit)),
+        head=unbroken(units.quantity(result.head, result.unit)),
         change=change,
-        interval=_unbroken(filters.interval(result)),
-        limit=_unbroken(filters.limit(result)),
+        interval=unbroken(filters.interval(result)),
+        limit=unbroken(filters.limit(result)),
         verdict=result.verdict,
         icon=filters.icon(result.verdict),
         word=filters.word(result.verdict),
@@ -125,7 +125,7 @@ def _workload_row(model: ModelResult, label: str, position: int) -> Row:
     """The row of a workload that has no numbers: its head raises, it vanished, it could not be measured."""
     return Row(
         model=model.model,
-        workload=_unbroken(label),
+        workload=unbroken(label),
         metric="whole workload",
         base=filters.NOTHING,
         head=filters.NOTHING,

@@ -14,13 +14,17 @@ from perfgate import units
 from perfgate.records import metrics
 from perfgate.records import report as verdicts
 from perfgate.records.report import ModelResult, Report
-from perfgate.report import filters
+from perfgate.report import counts, filters, operators
+from perfgate.report.counts import CountRow
+from perfgate.report.operators import OperatorLine
 from perfgate.report.rows import Row, is_news, report_rows
 
 T = TypeVar("T")
 
 # Rows within their limits that still stand in the first table: enough to see what was gated, few enough to read.
 QUIET_ROWS = 10
+# Findings about operators: what explains a change stands among the first few, and the full report has the others.
+OPERATOR_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,8 @@ class View:
 
     ``rows``: what changed or is gated. ``quiet_left``: rows within their limits that only stand in
     ``everything``, which has all rows, the worst workload first. ``next_step``: what to do now, or empty.
+    ``operators``: which operators differ, workload by workload; ``counts``: one row for each workload that was counted,
+    ``convention`` says what its letters mean.
     """
 
     icon: str
@@ -101,6 +107,9 @@ class View:
     duration: str
     rows: Part[Row]
     everything: Part[Row]
+    operators: Part[OperatorLine]
+    counts: Part[CountRow]
+    convention: str
     findings: Part[Finding]
     skipped: Part[Fact]
     notes: Part[str]
@@ -109,8 +118,10 @@ class View:
     links: Links = field(default=NO_LINKS)
 
 
-def build(report: Report, links: Links = NO_LINKS, *, quiet_rows: int = QUIET_ROWS) -> View:
-    """The view of ``report``, nothing cut yet."""
+def build(
+    report: Report, links: Links = NO_LINKS, *, quiet_rows: int = QUIET_ROWS, operator_rows: int = OPERATOR_ROWS
+) -> View:
+    """The view of ``report``, cut to no size yet; of the findings about operators it has ``operator_rows``."""
     per_workload = report_rows(report)
     flat = sorted((row for rows in per_workload for row in rows), key=lambda row: row.sort)
     news = [row for row in flat if is_news(row)]
@@ -130,6 +141,9 @@ def build(report: Report, links: Links = NO_LINKS, *, quiet_rows: int = QUIET_RO
         rows=_part(listed),
         # A second table with the very same rows would tell nothing.
         everything=_part([row for rows in by_workload for row in rows] if len(flat) > len(listed) else []),
+        operators=_operators(report, operator_rows),
+        counts=_part(counts.rows(report)),
+        convention=counts.CONVENTION,
         findings=_part(_findings(report)),
         skipped=_part([Fact(label=item.model, text=item.reason) for item in report.skipped]),
         notes=_part(report.notes),
@@ -182,6 +196,11 @@ def _lead(report: Report) -> str:
 
 def _part(items: Sequence[T]) -> Part[T]:
     return Part(items=tuple(items), total=len(items))
+
+
+def _operators(report: Report, keep: int) -> Part[OperatorLine]:
+    found = operators.worst_first(report)
+    return Part(items=tuple(operators.by_workload(found[:keep])), total=len(found))
 
 
 def _findings(report: Report) -> list[Finding]:

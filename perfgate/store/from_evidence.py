@@ -7,6 +7,7 @@ ran. Which namespace a record belongs to is decided here, once.
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from typing import NamedTuple
 
 from perfgate.records import metrics
@@ -137,7 +138,8 @@ def _record(measurements: Measurements, side: _Side, prefix: str, space: str) ->
         samples={name: cap_samples(samples) for name, samples in raw.items()},
         hardware=dict(environment.hardware),
         software=software,
-        structure=probes[0].structure if probes else None,
+        fingerprint=None if side.facts.totals is None else side.facts.totals.fingerprint,
+        structure=_structure(side.facts),
         input_bytes=input_bytes(probes[0].inputs) if probes else None,
         input_checksum=_agreed(tuple(probe.inputs.checksum for probe in probes)),
         output_checksum=_agreed(tuple(probe.outputs.checksum for probe in probes)),
@@ -152,6 +154,16 @@ def _record(measurements: Measurements, side: _Side, prefix: str, space: str) ->
         event=ci.event if ci else None,
         pull_request=ci.pull_request if ci else None,
     )
+
+
+def _structure(facts: SideEvidence) -> object:
+    """What an estimator may learn from: modules by class, and operators, FLOP and bytes by kind."""
+    own = facts.probes[0].structure if facts.probes else None
+    if facts.totals is None or not isinstance(own, dict | None):
+        return own
+    kinds = {name: asdict(share) for name, share in facts.totals.kinds.items()}
+    traffic = asdict(facts.totals.traffic)
+    return {**(own or {}), "kinds": kinds, "traffic": traffic, "kernels": facts.totals.kernels}
 
 
 def _agreed(values: tuple[str, ...]) -> str | None:

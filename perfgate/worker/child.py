@@ -1,6 +1,6 @@
 """Floor 3, worker. The request loop of one workload's process.
 
-In: ``Prepare`` (only where started fresh), ``Open``, ``Time``, ``Finish``. Out: one reply each. The
+In: ``Prepare`` (only where started fresh), ``Open``, ``Time``, ``Finish``, or ``Count``. Out: one reply each. The
 process ends after ``Finish`` or when the socket ends.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfgate.records.protocol import ChildRequest, Failed, Finish, Open, Prepare, Time
+from perfgate.records.protocol import ChildRequest, Count, Failed, Finish, Open, Prepare, Time
 from perfgate.wire import WireError
 from perfgate.worker.failures import WorkerError, describe
 from perfgate.worker.preparing import Side, prepare
@@ -46,15 +46,20 @@ class Child:
             return reply
         if self._side is None:
             return _protocol(f"{type(request).__name__} came before Prepare", request)
+        if isinstance(request, Count):
+            return self._count(request, self._side)
         if isinstance(request, Open):
             if self._session is not None:
                 return _protocol("a workload is open already: one process measures one workload", request)
-            from perfgate.worker import opening
+            if request.spec.is_onnx:
+                from perfgate.worker.onnx.opening import open_workload
+            else:
+                from perfgate.worker.opening import open_workload
 
             if request.probe:
                 # Imports inside functions show only while the model runs; a timed process does without the wrapper.
                 self._side.graph.install()
-            self._session, opened = opening.open_workload(request, self._side)
+            self._session, opened = open_workload(request, self._side)
             return opened
         if self._session is None:
             return _protocol(f"{type(request).__name__} came before Open had succeeded", request)
@@ -62,8 +67,18 @@ class Child:
             return self._session.time(request)
         return self._session.finish()
 
+    def _count(self, request: Count, side: Side) -> object:
+        if self._session is not None:
+            return _protocol("a workload is open already: count it in a process of its own", request)
+        if request.spec.is_onnx:
+            message = f"models.{request.spec.name}: an ONNX file is counted as it is, without running it"
+            return Failed(kind="unsupported", phase="build", message=message)
+        from perfgate.worker.tracing.building import count
 
-_PHASES: dict[type, str] = {Prepare: "import", Open: "build", Time: "timing", Finish: "finish"}
+        return count(request, side)
+
+
+_PHASES: dict[type, str] = {Prepare: "import", Open: "build", Count: "build", Time: "timing", Finish: "finish"}
 
 
 def _protocol(message: str, request: object) -> Failed:

@@ -1,36 +1,42 @@
-"""Floor 3, worker. What can be counted exactly: parameters, bytes, matmul-like FLOP, operator calls.
+"""Floor 3, worker. What a model holds: parameters, bytes of weights, modules by class.
 
-In: a loaded model and its step. Out: numbers, and notes on what could not be had. Everything that a count
-changes for its purposes is put back, also after an exception. FLOP = 2 x multiply-accumulate.
+In: a module. Out: numbers. Nothing is run, nothing is changed.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from perfgate.worker.failures import WorkerError
-
-# Bookkeeping of autograd and allocation without any work of its own. `_unsafe_view` is a view of a fresh copy.
-_FREE = frozenset(
-    f"aten::{name}"
-    for name in ("detach", "empty", "empty_strided", "empty_like", "new_empty", "lift_fresh", "_unsafe_view")
-)
+# Read by torch.compile when it is called, imported or not.
+_COMPILER_SWITCH = "TORCHDYNAMO_DISABLE"
 
 
 def parameters(module: Any) -> int:
-    """Elements of all parameters, tied ones once, and of packed weights of quantised modules."""
-    plain: int = sum(p.numel() for p in module.parameters())
+    """Elements of all parameters, tied ones once, and of packed weights of quantised modules, as many as they
+    stand for."""
+    plain: int = sum(_elements(p) for p in module.parameters())
     hidden: int = sum(tensor.numel() for tensor in packed(module))
     return plain + hidden
+
+
+def _elements(tensor: Any) -> int:
+    packed_as = logical(tensor)
+    return int(tensor.numel()) if packed_as is None else packed_as
+
+
+def logical(tensor: Any) -> int | None:
+    """Elements that a packed tensor stands for, as its ``quant_state`` says; None where it is not packed."""
+    shape = getattr(getattr(tensor, "quant_state", None), "shape", None)
+    return None if shape is None else math.prod(shape)
 
 
 def weight_bytes(module: Any) -> int:
@@ -42,7 +48,24 @@ def weight_bytes(module: Any) -> int:
     return total
 
 
+def inner_tensors(tensor: Any) -> Iterator[Any]:
+    """The plain tensors inside a wrapper (quantised, distributed, ...), or the tensor itself."""
+    if not is_traceable_wrapper_subclass(tensor):
+        yield tensor
+        return
+    names, _ = tensor.__tensor_flatten__()
+    for name in names:
+        inner = getattr(tensor, name)
+        # Distributed tensors name their mesh too.
+        if isinstance(inner, torch.Tensor):
+            yield from inner_tensors(inner)
+
+
 def _new_bytes(tensor: Any, seen: set[object]) -> int:
+    return sum(_plain_bytes(inner, seen) for inner in inner_tensors(tensor))
+
+
+def _plain_bytes(tensor: Any, seen: set[object]) -> int:
     size = int(tensor.numel() * tensor.element_size())
     try:
         storage = tensor.untyped_storage()
@@ -51,12 +74,16 @@ def _new_bytes(tensor: Any, seen: set[object]) -> int:
     except (RuntimeError, NotImplementedError):
         key = id(tensor)
         if not tensor.is_quantized and tensor.layout is not torch.strided:
-            values = tensor.values()
-            size = int(values.numel() * values.element_size())
+            size = _sparse_bytes(tensor)
     if key in seen:
         return 0
     seen.add(key)
     return size
+
+
+def _sparse_bytes(tensor: Any) -> int:
+    values = tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
+    return int(values.numel() * values.element_size())
 
 
 def packed(module: Any) -> list[Any]:
@@ -96,55 +123,33 @@ def structure(module: Any) -> dict[str, object]:
     return {"modules": dict(sorted(classes.items())), "parameter_bytes": dict(sorted(sizes.items()))}
 
 
-class _Operators(TorchDispatchMode):  # type: ignore[misc]
-    def __init__(self) -> None:
-        super().__init__()
-        self.count: int = 0
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # See naming.Recorder.
-        return False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if not func.is_view and func._schema.name not in _FREE:
-            self.count += 1
-        return func(*args, **(kwargs or {}))
-
-
-def operators(call: Callable[[], object]) -> int:
-    """Dispatched operator calls of ``call`` that are no views; compiled parts run uncompiled for it."""
-    with uncompiled(), _Operators() as mode:
-        call()
-    return int(mode.count)
-
-
-def flop(call: Callable[[], object]) -> int:
-    """Matmul-like FLOP of ``call`` by torch's own counter, with no fused fast path to hide work."""
-    with _no_fast_path(), uncompiled(), FlopCounterMode(display=False) as counter:
-        call()
-    return int(counter.get_total_flops())
-
-
-def flop_on_host(call: Callable[[], object]) -> int:
-    """:func:`flop` of a call that really runs: attention by plain matrix products, which the counter knows."""
-    with sdpa_kernel(SDPBackend.MATH):
-        return flop(call)
-
-
-@contextmanager
-def _no_fast_path() -> Iterator[None]:
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
+def total(count: Any, modules: Iterable[Any]) -> int:
+    """Sum of :func:`parameters` or :func:`weight_bytes` over several models, each tensor once."""
+    holder = torch.nn.ModuleList(modules)
+    return int(count(holder))
 
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """torch.compile'd functions run as they were written; nothing to do where it was never used."""
+    """torch.compile'd functions run as they were written, also those that are compiled only inside.
+
+    The compiler is not imported for this, which would take seconds.
+    """
+    before = os.environ.get(_COMPILER_SWITCH)
+    os.environ[_COMPILER_SWITCH] = "1"
+    try:
+        with _standing_eager():
+            yield
+    finally:
+        if before is None:
+            os.environ.pop(_COMPILER_SWITCH, None)
+        else:
+            os.environ[_COMPILER_SWITCH] = before
+
+
+@contextmanager
+def _standing_eager() -> Iterator[None]:
+    """The same for functions that were compiled before; nothing to do where the compiler was never used."""
     dynamo: Any = sys.modules.get("torch._dynamo")
     set_stance = getattr(torch.compiler, "set_stance", None)
     if dynamo is None:
@@ -159,82 +164,3 @@ def uncompiled() -> Iterator[None]:
             yield
         finally:
             dynamo.config.disable = before
-
-
-@contextmanager
-def stand_in(module: Any, *, meta: bool) -> Iterator[None]:
-    """The same module for a while with other tensors, so that counting leaves no trace in it.
-
-    ``meta`` True: shapes without contents. False: parameters that share their contents but have their own
-    gradients, and private copies of buffers. Each submodule's attributes are put back at the end, also
-    those that a forward pass set itself (caches), and so is the random generator.
-    """
-    made: dict[int, Any] = {}
-
-    def other(tensor: Any) -> Any:
-        if id(tensor) not in made:
-            made[id(tensor)] = _meta(tensor) if meta else _copy(tensor)
-        return made[id(tensor)]
-
-    with ExitStack() as stack:
-        stack.enter_context(torch.random.fork_rng(devices=_gpus(module)))
-        for child in [] if module is None else list(module.modules()):
-            stack.callback(_restore, child, dict(vars(child)), *_inner(child))
-            for table in (child._parameters, child._buffers):
-                table.update({name: other(tensor) for name, tensor in table.items() if tensor is not None})
-            for name, value in list(vars(child).items()):
-                if isinstance(value, torch.Tensor):
-                    vars(child)[name] = other(value)
-        yield
-
-
-def _inner(child: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    return dict(child._parameters), dict(child._buffers), dict(child._modules)
-
-
-def _restore(child: Any, attributes: dict[str, Any], *tables: dict[str, Any]) -> None:
-    vars(child).clear()
-    vars(child).update(attributes)
-    for table, saved in zip((child._parameters, child._buffers, child._modules), tables, strict=True):
-        table.clear()
-        table.update(saved)
-
-
-def _meta(tensor: Any) -> Any:
-    empty = torch.empty_like(tensor.detach(), device="meta")
-    if isinstance(tensor, torch.nn.Parameter):
-        return torch.nn.Parameter(empty, requires_grad=tensor.requires_grad)
-    return empty.requires_grad_(tensor.requires_grad)
-
-
-def _copy(tensor: Any) -> Any:
-    if isinstance(tensor, torch.nn.Parameter):
-        return torch.nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
-    return tensor.detach().clone()
-
-
-def _gpus(module: Any) -> list[int]:
-    if module is None:
-        return []
-    return sorted({p.device.index for p in module.parameters() if p.device.type == "cuda"})
-
-
-def count_flop(module: Any, on_meta: Callable[[], object], on_host: Callable[[], object]) -> tuple[int | None, str]:
-    """FLOP of one step and a note (empty: counted without contents, as it should be).
-
-    Models that look at values refuse tensors without contents; these run once more, for real.
-    """
-    try:
-        with stand_in(module, meta=True):
-            return flop(on_meta), ""
-    except WorkerError:
-        raise
-    except Exception as error:
-        first = type(error).__name__
-    try:
-        with stand_in(module, meta=False):
-            return flop_on_host(
-                on_host
-            ), f"FLOP counted on real tensors, since the model refuses meta tensors ({first})"
-    except Exception as error:
-        return None, f"FLOP could not be counted: {type(error).__name__}"

@@ -7,23 +7,16 @@ not change the others.
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from perfgate.worker import trees
+from perfgate.worker import specification, trees
 from perfgate.worker.failures import refuse
 from perfgate.worker.seeds import derive
-
-# dtype, dimensions, and for integers the first value that must not occur.
-_LEAF = re.compile(r"^\s*(?P<dtype>\w+)\s*\[(?P<shape>[^\]]*)\]\s*(?:<\s*(?P<bound>\d+)\s*)?$")
-_EXAMPLE = "write it as in 'float32[batch,3,224,224]' or 'int64[batch,128] < 30522'"
-# Without a bound integers are 0 or 1: valid as an index, a class or a mask nearly everywhere.
-_DEFAULT_BOUND = 2
+from perfgate.worker.specification import DEFAULT_BOUND, EXAMPLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,53 +63,25 @@ def _build(tree: object, path: str, batch: int, seed: int) -> Any:
 
 def tensor_from_text(text: str, path: str, batch: int, seed: int) -> Any:
     """The tensor that ``text`` specifies: normal floats, integers in ``[0, bound)``, or fair booleans."""
-    match = _LEAF.match(text)
-    if match is None:
-        refuse("inputs", "inputs", f"{path}: {text!r} is not an input; {_EXAMPLE}")
-    dtype = getattr(torch, match["dtype"], None)
+    leaf = specification.parse(text, path, batch)
+    dtype = getattr(torch, leaf.dtype, None)
     if not isinstance(dtype, torch.dtype):
-        refuse("inputs", "inputs", f"{path}: torch has no dtype {match['dtype']!r}; {_EXAMPLE}")
-    shape = [_dimension(part, path, text, batch) for part in match["shape"].split(",") if match["shape"].strip()]
+        refuse("inputs", "inputs", f"{path}: torch has no dtype {leaf.dtype!r}; {EXAMPLE}")
     generator = torch.Generator().manual_seed(derive(seed, path))
     if dtype.is_floating_point or dtype.is_complex:
-        if match["bound"]:
-            refuse("inputs", "inputs", f"{path}: {text!r} has a bound, which only integers can have; {_EXAMPLE}")
+        if leaf.bound is not None:
+            refuse("inputs", "inputs", f"{path}: {text!r} has a bound, which only integers can have; {EXAMPLE}")
         wide = torch.complex64 if dtype.is_complex else torch.float32
-        return torch.randn(shape, generator=generator, dtype=wide, device="cpu").to(dtype)
-    bound = 2 if dtype is torch.bool else int(match["bound"] or _DEFAULT_BOUND)
+        return torch.randn(leaf.shape, generator=generator, dtype=wide, device="cpu").to(dtype)
+    bound = DEFAULT_BOUND if leaf.bound is None or dtype is torch.bool else leaf.bound
     if bound < 1:
         refuse("inputs", "inputs", f"{path}: {text!r} leaves no value; the bound has to be at least 1")
-    return torch.randint(0, bound, shape, generator=generator, device="cpu").to(dtype)
-
-
-def _dimension(part: str, path: str, text: str, batch: int) -> int:
-    """A number, ``batch``, or a product of them as in ``4*batch``."""
-    size = 1
-    for factor in part.split("*"):
-        word = factor.strip()
-        if word == "batch":
-            size *= batch
-        elif word.isdecimal():
-            size *= int(word)
-        else:
-            refuse("inputs", "inputs", f"{path}: {word!r} in {text!r} is neither a number nor batch; {_EXAMPLE}")
-    return size
+    return torch.randint(0, bound, leaf.shape, generator=generator, device="cpu").to(dtype)
 
 
 def from_function(make: Callable[..., object], batch: int, device: str) -> Arguments:
     """What the user's ``make_inputs`` returns, called with those of ``batch=`` and ``device=`` it accepts."""
-    offered: dict[str, Any] = {"batch": batch, "device": device}
-    try:
-        parameters = inspect.signature(make).parameters
-    except (TypeError, ValueError):
-        parameters = {}  # type: ignore[assignment]
-    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    keywords = {
-        name: value
-        for name, value in offered.items()
-        if takes_all or (name in parameters and parameters[name].kind is not inspect.Parameter.POSITIONAL_ONLY)
-    }
-    return Arguments.of(make(**keywords))
+    return Arguments.of(specification.made_by(make, batch, device))
 
 
 def placed(arguments: Arguments, device: str, cast: Any) -> Arguments:

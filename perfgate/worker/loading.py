@@ -13,11 +13,13 @@ from typing import Any
 import torch
 
 from perfgate.records.protocol import Open
-from perfgate.worker import naming, seeds
-from perfgate.worker.failures import WorkerError, phase, refuse
-from perfgate.worker.preparing import Side, import_module
+from perfgate.worker import naming, preparing, seeds
+from perfgate.worker.failures import phase, refuse
+from perfgate.worker.preparing import Side
 
 _AMP = "amp-"
+
+resolve = preparing.resolve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,27 +33,6 @@ class Loaded:
     plain: Any
     module: Any
     notes: tuple[str, ...] = ()
-
-
-def resolve(path: str, key: str, side: Side) -> Callable[..., Any]:
-    """The callable that ``module:name`` of configuration key ``key`` names. Raises WorkerError, ``import``."""
-    module_name, _, attribute = path.partition(":")
-    if not module_name or not attribute:
-        refuse("import", "import", f"{key} = {path!r} in perfgate.toml: write it as 'package.module:name'")
-    if module_name in side.broken:
-        raise WorkerError(side.broken[module_name])
-    found: Any = import_module(module_name, side.request)
-    with phase("import", side.request.checkout, kind="import"):
-        for name in attribute.split("."):
-            if not hasattr(found, name):
-                message = f"{key} = {path!r} in perfgate.toml: {module_name} has no {attribute!r}; check the name"
-                refuse("import", "import", message)
-            found = getattr(found, name)
-    if not callable(found):
-        refuse(
-            "import", "import", f"{key} = {path!r} in perfgate.toml: {attribute!r} cannot be called; name a function"
-        )
-    return found  # type: ignore[no-any-return]
 
 
 def load(request: Open, side: Side) -> Loaded:

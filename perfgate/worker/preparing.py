@@ -1,7 +1,7 @@
-"""Floor 3, worker. From a fresh interpreter to one that has imported torch and the user's modules.
+"""Floor 3, worker. From a fresh interpreter to one that has imported what its models run in, and the user's modules.
 
 In: ``Prepare``. Out: a :class:`Side` and ``Prepared``; nothing of the user's is called, no device is touched.
-torch is imported here first, after the thread settings that it reads at import.
+torch is imported here first, after the thread settings that it reads at import, and only where a model needs it.
 """
 
 from __future__ import annotations
@@ -12,15 +12,19 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from perfgate.records.protocol import Failed, Prepare, Prepared, Software
+from perfgate.records.protocol import ONNXRUNTIME, TORCH, Failed, Prepare, Prepared, Software
 from perfgate.worker import process
+from perfgate.worker import runtime as onnx_runtime
 from perfgate.worker.failures import WorkerError, phase, refuse
 from perfgate.worker.imports import ImportGraph
 from perfgate.worker.provenance import OpenedFiles, prove
+from perfgate.worker.runtime import Runtime
 from perfgate.worker.surroundings import Surroundings
 
 _OLDEST_TORCH = (2, 4)
@@ -32,12 +36,13 @@ class Side:
 
     ``broken`` maps a module that could not be imported to why: only workloads that need it fail.
     ``before`` is torch's global state before any of the user's code ran. ``graph`` tells apart which modules
-    were imported for which model.
+    were imported for which model. ``threads`` are those to use, at most one for each processor.
     """
 
     request: Prepare
     opened: OpenedFiles
     before: Surroundings
+    threads: int = 1
     broken: dict[str, Failed] = field(default_factory=dict)
     graph: ImportGraph = field(default_factory=ImportGraph)
     proved: set[str] = field(default_factory=set)
@@ -56,15 +61,23 @@ def prepare(request: Prepare, opened: OpenedFiles) -> tuple[Side, Prepared]:
         refuse("unsupported", "import", message)
     enter(request)
     started = time.perf_counter_ns()
+    # First, since a fork is safe only while this is the one thread.
+    runtime = _look_at_onnxruntime(request) if ONNXRUNTIME in request.frameworks else None
+    torch = None
     with phase("import", request.checkout, kind="import"):
-        torch = _import_torch(threads)
         # What every child needs is imported once, here.
-        importlib.import_module("perfgate.worker.opening")
-    side = Side(request=request, opened=opened, before=Surroundings.now())
+        if TORCH in request.frameworks:
+            torch = _import_torch(threads)
+            importlib.import_module("perfgate.worker.opening")
+        if isinstance(runtime, Runtime):
+            importlib.import_module("perfgate.worker.onnx.opening")
+    side = Side(request=request, opened=opened, before=Surroundings.now(), threads=threads)
     _import_modules(side)
-    software = _software(torch, request.threads, threads)
+    if isinstance(runtime, Failed):
+        side.broken[ONNXRUNTIME] = runtime
+    software = _software(torch, runtime, request.threads, threads)
     # Of torch's own modules only what a parent lists for speed: they must not change the versions above.
-    for name in request.modules:
+    for name in request.modules if torch is not None else ():
         if _is_torch(name):
             import_module(name, request)
     elapsed = time.perf_counter_ns() - started
@@ -72,7 +85,7 @@ def prepare(request: Prepare, opened: OpenedFiles) -> tuple[Side, Prepared]:
     # Modules live as long as the process: children need not walk over them, nor copy their pages for it.
     gc.collect()
     gc.freeze()
-    reason = _why_not_fork(torch)
+    reason = _why_not_fork(sys.modules.get(TORCH))
     return side, Prepared(pid=os.getpid(), software=software, can_fork=not reason, reason=reason, import_ns=elapsed)
 
 
@@ -84,6 +97,16 @@ def enter(request: Prepare) -> None:
     os.chdir(checkout)
     sys.path[:0] = [os.path.realpath(checkout / entry) for entry in request.pythonpath]
     importlib.invalidate_caches()
+
+
+def _look_at_onnxruntime(request: Prepare) -> Runtime | Failed:
+    """Raises WorkerError where no model could run without it."""
+    try:
+        return onnx_runtime.look()
+    except WorkerError as failure:
+        if TORCH not in request.frameworks:
+            raise
+        return failure.failed
 
 
 def _import_torch(threads: int) -> ModuleType:
@@ -142,19 +165,40 @@ def import_module(name: str, request: Prepare) -> ModuleType:
             refuse("import", "import", message)
 
 
-def _why_not_fork(torch: ModuleType) -> str:
-    """Why children must be started fresh; empty where forking is safe.
+def resolve(path: str, key: str, side: Side) -> Callable[..., Any]:
+    """The callable that ``module:name`` of configuration key ``key`` names. Raises WorkerError, ``import``."""
+    module_name, _, attribute = path.partition(":")
+    if not module_name or not attribute:
+        refuse("import", "import", f"{key} = {path!r} in perfgate.toml: write it as 'package.module:name'")
+    if module_name in side.broken:
+        raise WorkerError(side.broken[module_name])
+    found: Any = import_module(module_name, side.request)
+    with phase("import", side.request.checkout, kind="import"):
+        for name in attribute.split("."):
+            if not hasattr(found, name):
+                message = f"{key} = {path!r} in perfgate.toml: {module_name} has no {attribute!r}; check the name"
+                refuse("import", "import", message)
+            found = getattr(found, name)
+    if not callable(found):
+        refuse(
+            "import", "import", f"{key} = {path!r} in perfgate.toml: {attribute!r} cannot be called; name a function"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def _why_not_fork(torch: ModuleType | None) -> str:
+    """Why children must be started fresh; empty where forking is safe. ``torch`` None: nobody has imported it.
 
     A fork copies the calling thread only, so locks held by others stay locked. A trial fork also lets
     libraries that end their own thread pools at a fork do so, and shows whether a child could use CUDA.
     """
-    if torch.cuda.is_initialized():
+    if torch is not None and torch.cuda.is_initialized():
         return "CUDA was initialised while the modules were imported"
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
-        os._exit(1 if torch.cuda._is_in_bad_fork() else 0)
+        os._exit(1 if torch is not None and torch.cuda._is_in_bad_fork() else 0)
     _, status = os.waitpid(child, 0)
     if status != 0:
         return "CUDA was touched while the modules were imported, so forked children could not use it"
@@ -164,24 +208,29 @@ def _why_not_fork(torch: ModuleType) -> str:
     return ""
 
 
-def _software(torch: ModuleType, asked: int, threads: int) -> Software:
+def _software(torch: ModuleType | None, runtime: Runtime | Failed | None, asked: int, threads: int) -> Software:
     versions = {"python": platform.python_version(), "implementation": platform.python_implementation()}
     for name, module in sorted(sys.modules.items()):
         # vars(): a module-level __getattr__ may import or warn.
         version = vars(module).get("__version__") if isinstance(module, ModuleType) else None
         if "." not in name and not name.startswith("_") and isinstance(version, str) and _third_party(module):
             versions[name] = version[:100]
+    flags = {"processors": str(process.available_processors())}
+    if isinstance(runtime, Runtime):
+        versions[ONNXRUNTIME] = runtime.version
+        flags["onnxruntime_providers"] = ", ".join(runtime.providers)
+    if threads != asked:
+        flags["threads_asked"] = str(asked)
+    if torch is None:
+        return Software(versions=versions, threads=threads, interop_threads=1, flags=flags)
     versions["torch"] = str(torch.__version__)
     if torch.version.cuda:
         versions["cuda"] = str(torch.version.cuda)
-    flags = {
+    flags |= {
         "cpu_capability": str(torch.backends.cpu.get_cpu_capability()),
         "mkldnn": str(torch.backends.mkldnn.is_available()),
         "float32_matmul_precision": str(torch.get_float32_matmul_precision()),
-        "processors": str(process.available_processors()),
     }
-    if threads != asked:
-        flags["threads_asked"] = str(asked)
     return Software(
         versions=versions,
         threads=int(torch.get_num_threads()),

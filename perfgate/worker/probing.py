@@ -5,14 +5,15 @@ In: an opened, warm workload in a process that is never timed. Out: ``Probe``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from perfgate.records.graph import Trace
 from perfgate.records.protocol import Open, Probe
-from perfgate.worker import counting, loading, seeds, stepping, timing
+from perfgate.worker import counting, graph_breaks, loading, profiling, timing, tracing
 from perfgate.worker.device import Devices
+from perfgate.worker.failures import describe
 from perfgate.worker.first import First
 from perfgate.worker.inputs import Arguments
 from perfgate.worker.loading import Loaded
@@ -32,9 +33,6 @@ def probe(
     exact: dict[str, float] = {}
     missing: list[str] = []
     notes: list[str] = []
-    breaks = timing.graph_breaks()
-    if breaks is not None and request.workload.compile != "eager":
-        exact["graph_breaks"] = breaks
     if first.devices.has_accelerator:
         _keep(exact, missing, "peak_memory", _peak(step, first.devices))
     if module is not None:
@@ -43,16 +41,16 @@ def probe(
         notes += _denormals(module)
     elif loaded.plain is not None:
         missing += ["params", "weight_bytes"]
-    count, note = _operators(request, side, loaded, arguments)
-    _keep(exact, missing, "operators", count)
-    notes.append(note)
-    flop, note = _flop(request, side, loaded, arguments)
-    _keep(exact, missing, "flop", flop)
-    notes.append(note)
+    traced = _trace(request, side, loaded, arguments, missing, notes)
     if first.outputs.nonfinite:
         notes.append(f"the outputs hold {first.outputs.nonfinite} NaN or infinite values")
     if first.inputs.nonfinite:
         notes.append(f"the inputs hold {first.inputs.nonfinite} NaN or infinite values")
+    # Last, for both leave the process unlike a measured one.
+    profile = profiling.profile_workload(request, side, loaded, arguments, step, first.devices, warm, notes)
+    breaks = graph_breaks.find(request, side, loaded, arguments, step, first.devices, notes)
+    if breaks.count is not None:
+        exact["graph_breaks"] = breaks.count
     return Probe(
         exact=exact,
         inputs=first.inputs,
@@ -65,6 +63,9 @@ def probe(
         first_step_ns=first.first_step_ns,
         step_ns=warm.step_ns,
         structure=None if module is None else counting.structure(module),
+        breaks=breaks.sentences,
+        trace=traced,
+        profile=profile,
     )
 
 
@@ -85,35 +86,18 @@ def _peak(step: Step, devices: Devices) -> int | None:
     return devices.peak_bytes()
 
 
-def _operators(request: Open, side: Side, loaded: Loaded, arguments: Arguments) -> tuple[int | None, str]:
+def _trace(
+    request: Open, side: Side, loaded: Loaded, arguments: Arguments, missing: list[str], notes: list[str]
+) -> Trace | None:
+    """The step's operators, from which the parent counts; a step that cannot be traced is measured all the same."""
     try:
-        with counting.stand_in(loaded.module, meta=False):
-            step = _plain_step(request, side, loaded, arguments)
-            seeds.set_all(request.seed)
-            with step.context():
-                return counting.operators(step.call), ""
+        traced = tracing.trace(request, side, loaded, arguments)
     except Exception as error:
-        return None, f"operator calls could not be counted: {type(error).__name__}"
-
-
-def _flop(request: Open, side: Side, loaded: Loaded, arguments: Arguments) -> tuple[int | None, str]:
-    def call_with(given: Arguments) -> Callable[[], object]:
-        def call() -> object:
-            step = _plain_step(request, side, loaded, given)
-            with step.context():
-                return step.call()
-
-        return call
-
-    shapes = arguments.mapped(lambda tensor: torch.empty_like(tensor, device="meta"))
-    return counting.count_flop(loaded.module, call_with(shapes), call_with(arguments))
-
-
-def _plain_step(request: Open, side: Side, loaded: Loaded, arguments: Arguments) -> Step:
-    """A step of its own on the stand-in's tensors; no inference mode, which hides composed operators."""
-    step = stepping.make_step(request, side, loaded, arguments, compiled=False)
-    step.inference = False
-    return step
+        missing += ["flop", "traffic", "operators"]
+        notes.append(f"the step could not be traced: {describe(error, 'probe', side.request.checkout).message}")
+        return None
+    notes += traced.notes
+    return traced
 
 
 def _denormals(module: Any) -> list[str]:

@@ -149,6 +149,22 @@ def prove(prepare: Prepare, proved: set[str]) -> None:
             _foreign(prepare, name, real, expected)
 
 
+def prove_file(prepare: Prepare, path: str, key: str) -> None:
+    """Check that a model's file is the checkout's own, not one behind a link. Raises WorkerError, ``foreign-code``.
+
+    ``path`` is absolute; ``key`` names the place of the configuration that asks for it.
+    """
+    checkout = os.path.realpath(prepare.checkout)
+    real = os.path.realpath(path)
+    if not _below(real, checkout):
+        message = (
+            f"{prepare.side}: {key}: {os.path.relpath(path, prepare.checkout)} is a link to {real}, outside of its "
+            "checkout, so base and head would measure one file: commit the file itself (Git LFS will do), or let setup "
+            "put it into each checkout"
+        )
+        refuse("foreign-code", "import", message)
+
+
 def _installed(path: str) -> bool:
     if any(_below(path, prefix) for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}):
         return True

@@ -18,11 +18,11 @@ def derive(seed: int, *names: object) -> int:
 
 
 def set_all(seed: int) -> None:
-    """Seed Python's, torch's and, where it is loaded, numpy's global generators."""
-    import torch
-
+    """Seed Python's and, where they are loaded, torch's and numpy's global generators."""
     random.seed(seed)
-    torch.manual_seed(seed)
+    torch: Any = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "random"):
         numpy.random.seed(seed % 2**32)

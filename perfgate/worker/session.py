@@ -1,6 +1,6 @@
 """Floor 3, worker. A workload that is open and warm, and is timed block by block.
 
-In: ``Time`` and ``Finish``. Out: ``Timed`` and ``Finished``.
+In: ``Time`` and ``Finish``. Out: ``Timed`` and ``Finished``. No torch.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import gc
 
 from perfgate.records.protocol import Finished, Time, Timed
 from perfgate.worker import timing
-from perfgate.worker.device import Devices
+from perfgate.worker.devices import Devices
 from perfgate.worker.failures import phase
-from perfgate.worker.stepping import Step
+from perfgate.worker.timing import Step
 
 
 class Session:

@@ -1,6 +1,6 @@
 """Floor 3, worker. Warm-up and timed blocks.
 
-In: a step, its devices, and clocks in ns. Out: times in ns per call. A time is the wall time around the call
+In: a step, its devices, and clocks in ns. Out: times in ns per call. No torch. A time is the wall time around the call
 and the wait for *all* devices: what a call merely queues has not been done.
 """
 
@@ -11,13 +11,12 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from perfgate.records.protocol import Open, Time, Timed
-from perfgate.worker.device import Devices
-from perfgate.worker.stepping import Step
+from perfgate.worker.devices import Devices
 
 Clock = Callable[[], int]
 
@@ -27,6 +26,26 @@ _SHORT_NS = 200_000
 _SAMPLE_NS = 1_000_000
 # A call that returns before this share of its synchronised time only queued its work.
 _ASYNCHRONOUS = 0.2
+
+
+class Step(Protocol):
+    """What is timed, of whatever framework; ``stepping.Step`` says what each part means."""
+
+    call: Callable[[], object]
+    items: int
+
+    def context(self) -> AbstractContextManager[None]:
+        """Entered once around a run of calls."""
+        ...
+
+    @property
+    def spans(self) -> tuple[str, ...]:
+        """Names of the spans seen so far."""
+        ...
+
+    def take_spans(self) -> dict[str, int]:
+        """Mean time in ns of each span since the last call of this."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,3 +178,64 @@ def test_kind__renames_take_the_most_consequential_name():
     assert renamed("a.md", "b.py") == classify.PYTHON
     assert renamed("a.yaml", "b.py") == classify.OTHER
     assert renamed("uv.lock", "old.md") == classify.ENVIRONMENT
+
+
+ONNX = {
+    "cnn": ModelSpec(name="cnn", entry="models/cnn.onnx"),
+    "fed": ModelSpec(name="fed", entry="models/fed.onnx", make_inputs="bench:inputs"),
+}
+ONNX_FILES = {
+    "cnn": {"models/cnn.onnx", "models/cnn.onnx.data"},
+    "fed": {"models/fed.onnx", "bench.py"},
+}
+PLAIN = SideConfig(source="x")
+MADE = SideConfig(source="x", setup="python export.py")
+
+
+def onnx(*paths: str, sides=(PLAIN, PLAIN), failed=(), committed=None) -> dict[str, str]:
+    return decide(changed(*paths), ONNX_FILES, ONNX, sides=sides, failed=failed, committed=committed).models
+
+
+@pytest.mark.parametrize("path", ["models/cnn.onnx", "models/cnn.onnx.data"])
+def test_decide__onnx_model_by_its_own_files(path):
+    assert onnx(path)["cnn"] == f"it loads {path}, which changed"
+
+
+@pytest.mark.parametrize("path", ["models/other.onnx", "data.bin", "conf/train.yaml", "src/net.py", "README.md"])
+def test_decide__onnx_model_by_nothing_else(path):
+    assert "cnn" not in onnx(path)
+    answer = decide(changed(path), ONNX_FILES, ONNX, sides=(PLAIN, PLAIN))
+    assert answer.skipped[0] == Skipped(model="cnn", reason="the changed file is not part of this ONNX model")
+
+
+@pytest.mark.parametrize("path", ["uv.lock", "perfgate.toml"])
+def test_decide__onnx_model_by_its_environment(path):
+    assert onnx(path).keys() == ONNX.keys()
+
+
+def test_decide__onnx_model_with_python_of_its_own():
+    assert onnx("bench.py") == {"fed": "it loads bench.py, which changed"}
+    # Its function may read any file.
+    assert onnx("data.bin").keys() == {"fed"}
+
+
+def test_decide__onnx_model_that_setup_may_make():
+    why = "src/net.py changed, of which setup may make its file"
+    assert onnx("src/net.py", sides=(MADE, MADE)) == {"cnn": why, "fed": why}
+    assert "cnn" in onnx("conf/train.yaml", sides=(MADE, MADE))
+    assert "cnn" not in onnx("README.md", sides=(MADE, MADE))
+    both = {"models/cnn.onnx", "models/cnn.onnx.data"}
+    assert "cnn" not in onnx("src/net.py", sides=(MADE, MADE), committed=both)
+    assert "cnn" in onnx("src/net.py", sides=(MADE, MADE), committed=both - {"models/cnn.onnx.data"})
+
+
+def test_decide__onnx_model_that_failed_on_a_side():
+    assert "cnn" in onnx("data.bin", failed={"cnn"})
+
+
+def test_only_documentation__onnx_model_in_a_documentation_folder():
+    specs = {"net": ModelSpec(name="net", entry="docs/demo/net.onnx")}
+    assert only_documentation(changed("docs/demo/net.onnx"))
+    assert not only_documentation(changed("docs/demo/net.onnx"), specs)
+    assert not only_documentation(changed("docs/demo/net.weights"), specs)
+    assert only_documentation(changed("docs/other/data.bin", "docs/demo/README.md"), specs)

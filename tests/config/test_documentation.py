@@ -58,7 +58,7 @@ def test_page__names_every_metric_that_can_be_gated_with_its_default():
 def test_page__its_examples_are_accepted():
     model = 'version = 1\n[models.m]\nentry = "a:b"\n'
     blocks = re.findall(r"```toml\n(.*?)```", PAGE, re.S)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         if block.startswith("inputs"):
             texts = [model + line for line in block.strip().splitlines()]

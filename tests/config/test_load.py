@@ -261,6 +261,7 @@ def test_load__wrong_gate(line, key, part):
 
 
 ENTRY = 'entry = "a:b"\ninputs = ["float32[batch]"]\n'
+ONNX = 'entry = "models/net.onnx"\n'
 
 
 @pytest.mark.parametrize(
@@ -284,7 +285,20 @@ ENTRY = 'entry = "a:b"\ninputs = ["float32[batch]"]\n'
         (ENTRY + 'hardware = ["l4"]', "hardware", "not supported by this version"),
         (ENTRY + 'batchsize = "x"', "batchsize", "did you mean 'batch'?"),
         (ENTRY + "[models.net.on.L4]\nmaxx = 1", "on.L4.maxx", "did you mean 'max'?"),
-        ('entry = "a.onnx"\ninputs = []', "entry", "not supported by this version"),
+        ('entry = "../a.onnx"', "entry", "leaves the checkout"),
+        (ONNX + 'modes = ["infer", "train"]', "modes", "an ONNX model only infers (remove it)"),
+        (ONNX + 'step = "a:b"', "step", "has no meaning for an ONNX model"),
+        (ONNX + 'loss = "a:b"', "loss", "has no meaning for an ONNX model"),
+        (ONNX + 'optimizer = "a:b"', "optimizer", "has no meaning for an ONNX model"),
+        (ONNX + "train_mode = true", "train_mode", "has no modes"),
+        (ONNX + 'dtype = ["float32", "bfloat16"]', "dtype", "keeps the dtypes of its file"),
+        (ONNX + "compile = true", "compile", "torch.compile does not know ONNX models"),
+        (ONNX + 'compile = ["max-autotune"]', "compile", "torch.compile does not know ONNX models"),
+        (ONNX + 'inputs = ["bfloat16[2]"]', "inputs[0]", "cannot be fed with bfloat16"),
+        (ONNX + 'inputs = {x = ["float32[2]"]}', "inputs.x", "takes tensors"),
+        (ONNX + "batch = [1, 8]", "inputs", "a batch size has nothing to act on"),
+        (ONNX + 'inputs = ["float32[32,3]"]\nbatch = [1, 2]', "inputs", "no input has a dimension 'batch'"),
+        (ONNX + 'inputs = []\nmake_inputs = "a:b"', "make_inputs", "exclude each other"),
         ('entry = "a:b"\ninputs = "float32[1]"', "inputs", "put it in [ ]"),
         ('entry = "a:b"\ninputs = ["float32[32,3]"]\nbatch = [1, 2]', "inputs", "no input has a dimension 'batch'"),
     ],
@@ -293,6 +307,27 @@ def test_load__wrong_model(lines, key, part):
     [(where, text)] = model(lines).items()
     assert where == f"models.net.{key}"
     assert part in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "inputs"),
+    [
+        ("", ()),
+        ('inputs = ["float32[batch,3]"]\nbatch = [1, 8]', ("float32[batch,3]",)),
+        ('inputs = {x = "int64[2] < 9", flag = true}', {"x": "int64[2] < 9", "flag": True}),
+        ('make_inputs = "bench:inputs"\nbatch = [1, 8]', ()),
+        ('modes = "infer"\ndtype = "float32"\ncompile = false\ntrain_mode = false', ()),
+        ('device = ["cpu", "cuda"]', ()),
+    ],
+)
+def test_load__onnx_model(lines, inputs):
+    found = load({"perfgate.toml": f"version = 1\n[models.net]\n{ONNX}{lines}\n"}, where="base", sha=SHA)
+    assert found is not None
+    spec = found.side.models["net"]
+    assert spec.is_onnx
+    assert spec.entry == "models/net.onnx"
+    assert spec.inputs == inputs
+    assert {(w.mode, w.dtype, w.compile) for w in spec.workloads} == {("infer", "float32", "eager")}
 
 
 @pytest.mark.parametrize(

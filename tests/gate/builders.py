@@ -22,6 +22,7 @@ from perfgate.records.evidence import (
     SideSamples,
     WorkloadEvidence,
 )
+from perfgate.records.graph import Difference, NotCounted, OperatorChange, Totals, Traffic
 from perfgate.records.policy import Acceptance, Limits, Policy
 from perfgate.records.protocol import Digest, Failed, Probe, Software
 from perfgate.records.report import MetricResult, ModelResult, Report
@@ -53,7 +54,9 @@ def cell(
 
 def probe(*, inputs: Digest = EQUAL, outputs: Digest = EQUAL, items: int = 1, **rest: Any) -> Probe:
     facts = {
-        name: rest.pop(name) for name in ("notes", "not_counted", "spans", "step_ns", "first_step_ns") if name in rest
+        name: rest.pop(name)
+        for name in ("notes", "not_counted", "spans", "step_ns", "first_step_ns", "breaks")
+        if name in rest
     }
     return Probe(
         exact={name: float(value) for name, value in rest.items()}, inputs=inputs, outputs=outputs, items=items, **facts
@@ -64,9 +67,55 @@ def digest(*values: float | None, checksum: str = "", layout: str = "out float32
     return Digest(checksum=checksum or repr(values), layout=(layout,), values=values, nonfinite=nonfinite)
 
 
-def ok(*probes: Probe, software: Software | None = None, **counts: Any) -> SideEvidence:
+def ok(*probes: Probe, software: Software | None = None, totals: Totals | None = None, **counts: Any) -> SideEvidence:
     """A side that works; ``counts`` are what two processes agree on."""
-    return SideEvidence(status="ok", probes=probes or (probe(**counts), probe(**counts)), software=software)
+    probes = probes or (probe(**counts), probe(**counts))
+    return SideEvidence(status="ok", probes=probes, software=software, totals=totals)
+
+
+def counted(**fields: Any) -> SideEvidence:
+    """A side whose graph was counted: ``fields`` are those of its totals, which the exact metrics follow."""
+    totals = graph_totals(**fields)
+    counts: dict[str, Any] = {
+        "flop": totals.flop,
+        "traffic": totals.traffic.eager,
+        "operators": totals.kernels,
+        "params": 7,
+    }
+    return ok(totals=totals, **counts)
+
+
+def graph_totals(**fields: Any) -> Totals:
+    eager = fields.pop("eager", 400)
+    values: dict[str, Any] = {
+        "source": "meta",
+        "flop": 8_000_000_000,
+        "params": 7,
+        "weight_bytes": 28,
+        "traffic": Traffic(eager=eager, fused=300, min=100),
+        "kernels": 10,
+        "fingerprint": "f" * 64,
+        "software": "torch 2.14.1",
+    }
+    return Totals(**{**values, **fields})
+
+
+def not_counted(
+    op: str = "mylib::fused", calls: int = 3, first: str = "layer1", reason: str = "no formula"
+) -> NotCounted:
+    return NotCounted(op=op, calls=calls, first=first, reason=reason)
+
+
+def change(name: str = "layer3.*.conv2", what: str = "changed", **fields: Any) -> OperatorChange:
+    values: dict[str, Any] = {"op": "aten::convolution", "kind": "convolution", "count": 6}
+    return OperatorChange(what=what, name=name, **{**values, **fields})
+
+
+def difference(*sentences: str, changes: tuple[OperatorChange, ...] | None = None, **fields: Any) -> Difference:
+    """What changed, as sentences; findings are one for each sentence unless given."""
+    if changes is None:
+        changes = tuple(change() for _ in sentences)
+    return Difference(equal=fields.pop("equal", not changes), changes=changes, sentences=sentences, **fields)
 
 
 def failed(

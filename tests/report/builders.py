@@ -20,6 +20,7 @@ from perfgate.records.evidence import (
     SideSamples,
     WorkloadEvidence,
 )
+from perfgate.records.graph import Difference, NotCounted, OperatorChange, Totals, Traffic
 from perfgate.records.policy import Plan, Policy
 from perfgate.records.protocol import Failed
 from perfgate.records.report import (
@@ -178,6 +179,56 @@ def report(*models: ModelResult, **fields: Any) -> Report:
         "software": {"python": "3.11.2", "torch": "2.14.1"},
     }
     return Report(**{**values, **fields})
+
+
+def totals(**fields: Any) -> Totals:
+    """What resnet50 comes to on an image of 224 x 224, unless given; ``eager``, ``fused`` and ``min`` are M."""
+    traffic = Traffic(
+        eager=fields.pop("eager", 427_813_952),
+        fused=fields.pop("fused", 281_000_000),
+        min=fields.pop("min", 103_046_720),
+    )
+    values: dict[str, Any] = {
+        "source": "meta",
+        "flop": 8_178_368_512,
+        "params": 25_557_032,
+        "weight_bytes": 102_441_376,
+        "traffic": traffic,
+        "kernels": 174,
+        "fingerprint": "3f2a91c07d5e" + "0" * 52,
+        "peak_activation_bytes": 9_633_792,
+        "software": "torch 2.14.1",
+    }
+    return Totals(**{**values, **fields})
+
+
+def not_counted(op: str = "mylib::fused_mlp", calls: int = 12) -> NotCounted:
+    return NotCounted(op=op, calls=calls, first="blocks.0.mlp", reason="give its formula under [operators]")
+
+
+def operator(name: str = "layer3.*.conv2", what: str = "changed", **fields: Any) -> OperatorChange:
+    """One finding; a convolution of six that went to another precision, unless given."""
+    values: dict[str, Any] = {
+        "op": "aten::convolution",
+        "kind": "convolution",
+        "count": 6,
+        "how": ("bfloat16 → float32",),
+        "base": "bfloat16[1,256,14,14], bfloat16[256,256,3,3] → bfloat16[1,256,14,14]",
+        "head": "float32[1,256,14,14], float32[256,256,3,3] → float32[1,256,14,14]",
+        "bytes": 9_633_792,
+    }
+    return OperatorChange(what=what, name=name, **{**values, **fields})
+
+
+def difference(*changes: OperatorChange, **fields: Any) -> Difference:
+    """A comparison with these findings; its sums follow from them unless given."""
+    values: dict[str, Any] = {
+        "equal": not changes,
+        "flop": sum(change.flop for change in changes),
+        "bytes": sum(change.bytes for change in changes),
+        "kernels": sum(change.calls for change in changes),
+    }
+    return Difference(changes=changes, **{**values, **fields})
 
 
 def workload(name: str, cell: WorkloadKey) -> Workload:

@@ -24,14 +24,18 @@ from perfgate.records.report import (
 from tests.report.builders import (
     HARDWARE,
     POLICY,
+    difference,
     evidence,
     exact,
     failed_side,
     measurements,
     model,
     noisy,
+    not_counted,
+    operator,
     report,
     shown,
+    totals,
     usual,
 )
 
@@ -206,6 +210,107 @@ def many() -> Form:
     return judged, measurements(judged, evidence(judged.models[60], 0.31))
 
 
+def operators() -> Form:
+    """One layer in another precision, casts around it, and a resize that became slower; infer is as it was."""
+    changed = difference(
+        operator(time_ns=1_020_000.0, share=0.927),
+        operator(
+            "layer3.*/_to_copy",
+            "added",
+            op="aten::_to_copy",
+            kind="cast",
+            count=12,
+            how=("bfloat16 → float32",),
+            base="",
+            head="bfloat16[1,256,14,14] → float32[1,256,14,14]",
+            bytes=3_612_672,
+            calls=12,
+            time_ns=80_000.0,
+            share=0.073,
+        ),
+        operator(
+            "preprocess/upsample_bilinear2d",
+            "slower",
+            op="aten::upsample_bilinear2d",
+            kind="other",
+            count=1,
+            how=(),
+            base="float32[1,3,500,500] → float32[1,3,224,224]",
+            head="float32[1,3,500,500] → float32[1,3,224,224]",
+            bytes=0,
+            time_ns=12_000.0,
+        ),
+        sentences=("layer3.*.conv2 (6 operators) went from bfloat16 to float32: +1.02 ms of the +1.10 ms",),
+    )
+    head = totals(eager=441_060_416, kernels=186, fingerprint="b0c4" + "1" * 60, not_counted=(not_counted(),))
+    metrics = (
+        noisy("latency", 0.079, REGRESSION),
+        exact("flop", 8_178_368_512, 8_178_368_512),
+        exact("traffic", 427_813_952, 441_060_416, REGRESSION),
+        exact("operators", 174, 186, SHOWN),
+    )
+    judged = report(
+        model("resnet50", *metrics, base_totals=totals(), head_totals=head, difference=changed),
+        model(
+            "resnet50",
+            *usual(0.004),
+            mode="infer",
+            batch=1,
+            base_totals=totals(),
+            head_totals=totals(),
+            difference=difference(),
+        ),
+        title="resnet50 trains 7.9 % slower (batch 32, cpu)",
+        why="layer3.*.conv2 (6 operators) went from bfloat16 to float32: +1.02 ms of the +1.10 ms. "
+        "M eager +3.1 %, operator calls +6.9 %; F is unchanged.",
+    )
+    return judged, measurements(judged)
+
+
+def many_operators() -> Form:
+    """Three workloads with as many findings as a comparison keeps, and one more look that is not judged."""
+
+    def changed(mode: str):
+        found = [
+            operator(
+                f"blocks.{n}.attn",
+                ("changed", "added", "removed", "faster")[n % 4],
+                op="aten::bmm",
+                count=1,
+                phase="forward" if mode == "infer" else "backward",
+                how=("heads 12 → 8",),
+                flop=(-1) ** n * 2_400_000_000,
+                calls=n % 3 - 1,
+                time_ns=None if n % 5 else -31_000.0,
+            )
+            for n in range(50)
+        ]
+        return {
+            "difference": difference(*found, more=17),
+            "base_totals": totals(batch=8),
+            "head_totals": totals(flop=7_900_000_000),
+        }
+
+    cells = [
+        model("vit", *usual(-0.09, IMPROVEMENT), mode=mode, batch=8, **changed(mode)) for mode in ("infer", "train")
+    ]
+    judged = report(
+        model("bert", *usual(0.0), **changed("infer")),
+        *cells,
+        replace(cells[0], informative=True),
+        title="2 of 3 workloads are faster",
+    )
+    return judged, measurements(judged)
+
+
+def first_count() -> Form:
+    """What a first run counts: there is one side only."""
+    judged, _ = no_baseline()
+    (only,) = judged.models
+    judged = replace(judged, models=(replace(only, head_totals=totals(batch=32)),))
+    return judged, measurements(judged, evidence(only, pairs=(), end="recorded"))
+
+
 FORMS: dict[str, Callable[[], Form]] = {
     "pass": passing,
     "regression": regression,
@@ -218,4 +323,7 @@ FORMS: dict[str, Callable[[], Form]] = {
     "report_mode": report_mode,
     "head_fails": head_fails,
     "many": many,
+    "operators": operators,
+    "many_operators": many_operators,
+    "first_count": first_count,
 }

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from perfgate.records.evidence import Revision, Skipped
 from perfgate.records.report import Report
 from perfgate.report.comment import COMMENT_LIMIT, MARKER, comment, summary
 from perfgate.report.view import Links
-from tests.report.builders import model, noisy, report, usual
+from tests.report.builders import difference, model, noisy, not_counted, operator, report, totals, usual
 from tests.report.forms import FORMS
 from tests.report.rendered import Node, render, stripped
 from tests.report.test_escape import HOSTILE
@@ -55,7 +56,7 @@ def test_comment__golden(form, golden):
     golden(f"{form}.comment.md", text)
 
 
-@pytest.mark.parametrize("form", ["mixed", "unchanged"])
+@pytest.mark.parametrize("form", ["mixed", "unchanged", "operators"])
 def test_summary__golden(form, golden):
     text = summary(FORMS[form]()[0], links=LINKS)
     assert MARKER not in text
@@ -93,10 +94,85 @@ def test_comment__the_table_reads_as_the_report_says():
     assert ["resnet50 · train · b32", "weights", "97.5 MiB", "97.5 MiB", "equal (exact)", "1 %", "✅"] in rows
 
 
+def table_below(root: Node, summary: str) -> list[list[str]]:
+    """Rows of the table in the folded section ``summary``, its head first."""
+    (found,) = (node for node in root.all("details") if node.all("summary")[0].text == summary)
+    cells = ([c for c in row.walk() if c.tag in {"th", "td"}] for row in found.all("table")[0].all("tr"))
+    return [[cell.text.replace("\u00a0", " ") for cell in row] for row in cells]
+
+
+def test_comment__operators_behind_the_change():
+    judged = FORMS["operators"]()[0]
+    text = comment(judged)
+    assert table_below(structure(text), "Operators behind the change") == [
+        ["Model · workload", "Operator", "What changed", "ΔF", "ΔM eager", "ΔCalls", "ΔTime (share)"],
+        [
+            "resnet50 · train · b32",
+            "layer3.*.conv2 (6 operators)",
+            "convolution changed: bfloat16 → float32",
+            "–",
+            "+9.19 MiB",
+            "–",
+            "+1.02 ms (93 %)",
+        ],
+        [
+            "resnet50 · train · b32",
+            "layer3.*/_to_copy (12 operators)",
+            "added: bfloat16 → float32",
+            "–",
+            "+3.45 MiB",
+            "+12",
+            "+80.0 µs (7 %)",
+        ],
+        ["resnet50 · train · b32", "preprocess/upsample_bilinear2d", "slower", "–", "–", "–", "+12.0 µs"],
+    ]
+
+
+def test_comment__counts_of_every_workload():
+    rows = table_below(structure(comment(FORMS["operators"]()[0])), "Counts: F, M and I")
+    assert rows[1:] == [
+        [
+            "resnet50 · train · b32",
+            "8.18 GFLOP (4.09 GMAC)",
+            "408 MiB → 421 MiB",
+            "19.1 FLOP/B → 18.5 FLOP/B",
+            "25\u202f557\u202f032",
+            "174 → 186",
+            "9.19 MiB",
+        ],
+        [
+            "resnet50 · infer · b1",
+            "8.18 GFLOP (4.09 GMAC)",
+            "408 MiB",
+            "19.1 FLOP/B",
+            "25\u202f557\u202f032",
+            "174",
+            "9.19 MiB",
+        ],
+    ]
+
+
+def test_comment__no_section_where_no_operator_differs():
+    for form in ("regression", "first_count"):
+        assert "Operators behind the change" not in comment(FORMS[form]()[0])
+    assert "Counts: F, M and I" not in comment(FORMS["regression"]()[0])
+    assert "1 MAC = 2 FLOP" in comment(FORMS["regression"]()[0])
+
+
+def test_comment__ten_operators_and_the_rest_in_the_full_report():
+    judged = FORMS["many_operators"]()[0]
+    rows = table_below(structure(comment(judged, links=LINKS)), "Operators behind the change")[1:]
+    assert [row[0].split(" · ")[0:2] for row in rows] == [["vit", "infer"]] * 4 + [["vit", "train"]] * 3 + [
+        ["bert", "train"]
+    ] * 3
+    assert "… 140 more operators left out: the [full report](" in comment(judged, links=LINKS)
+    assert summary(judged).count("| blocks&#46;") + summary(judged).count("| blocks.") == 50
+
+
 def test_comment__only_a_red_one_says_how_to_accept():
     heard = Links(accepts=True)
     said = {form: "/perfgate accept" in comment(build()[0], links=heard) for form, build in FORMS.items()}
-    assert {form for form, present in said.items() if present} == {"regression", "mixed", "many"}
+    assert {form for form, present in said.items() if present} == {"regression", "mixed", "many", "operators"}
 
 
 def test_comment__tells_nobody_to_write_a_command_that_nobody_reads():
@@ -121,10 +197,40 @@ def test_comment__a_tree_without_a_commit_is_named():
     assert "Measured `the working tree` against" in comment(judged, links=LINKS)
 
 
+def hostile_counts(text: str) -> dict[str, Any]:
+    """Totals and difference in which every text is ``text``, and every number the largest that a file can hold."""
+    most = 2**63 - 1
+    numbers: dict[str, Any] = {
+        "flop": -most,
+        "bytes": most,
+        "calls": most,
+        "count": -most,
+        "time_ns": 1e308,
+        "share": -1e308,
+    }
+    finding = operator(text, text, op=text, kind=text, phase=text, how=(text, text), base=text, head=text, **numbers)
+    sums: dict[str, Any] = {"flop": most, "bytes": -most, "kernels": -most, "more": most}
+    head = totals(
+        source=text,
+        software=text,
+        fingerprint=text,
+        flop=most,
+        eager=-most,
+        min=0,
+        params=-1,
+        batch=most,
+        not_counted=(replace(not_counted(text, most), first=text, reason=text),) * 30,
+        notes=(text,),
+    )
+    found = difference(*[finding] * 20, **sums, notes=(text,), sentences=(text,))
+    return {"base_totals": totals(flop=0), "head_totals": head, "difference": found}
+
+
 def hostile(text: str) -> Report:
     """A report in which every text that a pull request can choose is ``text``."""
     revision = Revision(sha=text[:40], name=text)
     entry = model(text, noisy("latency", 0.08, verdicts.REGRESSION, note=text), reasons=(text,))
+    entry = replace(entry, **hostile_counts(text))
     entry = replace(entry, workload=replace(entry.workload, dtype=text, device=text, compile=text, mode=text))
     named = replace(entry.metrics[0], metric=text, unit=text, verdict=verdicts.INCONCLUSIVE)
     gone = replace(entry, metrics=(), verdict=verdicts.MISSING)
@@ -194,11 +300,34 @@ def test_summary__is_cut_to_its_own_limit():
     assert "more rows left out" in text
 
 
+@pytest.mark.parametrize("text", ["layer|`<@\n" * 625, "\u200f" * 5_000, "&" * 5_000, "w" * 5_000])
+def test_comment__operators_with_names_of_any_kind_fit(text):
+    """The worst rows of the first table stay, whatever is written into the names of operators."""
+    changed = difference(*[operator(text, text, op=text, how=(text,))] * 50, sentences=(text,) * 3)
+    counted: dict[str, Any] = {"base_totals": totals(), "head_totals": totals(fingerprint="1"), "difference": changed}
+    judged = report(
+        *(model(f"m{n}", noisy("latency", 0.1, verdicts.REGRESSION), reasons=(text,), **counted) for n in range(60)),
+        why=text,
+    )
+    written = comment(judged, links=LINKS)
+    root = structure(written)
+    assert len(written.encode("utf-8")) < COMMENT_LIMIT
+    assert len(rows_of(root)) == 60
+    assert len(table_below(root, "Operators behind the change")) > 1
+    assert "How this was measured" in written
+
+
 @given(st.integers(1_000, 20_000), st.integers(0, 40))
 @settings(max_examples=40, deadline=None)
 def test_comment__keeps_any_limit(limit, models):
+    counted: dict[str, Any] = {
+        "base_totals": totals(),
+        "head_totals": totals(),
+        "difference": difference(*[operator()] * 12),
+    }
+    red = usual(0.09, verdicts.REGRESSION)
     judged = report(
-        *(model(f"m{number}", *usual(0.09, verdicts.REGRESSION), reasons=("why " * 20,)) for number in range(models)),
+        *(model(f"m{number}", *red, reasons=("why " * 20,), **counted) for number in range(models)),
         title="t" * 300,
         why="w" * 900,
         banners=("b" * 300,) * 5,

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from pathlib import Path
 
+from perfgate.records.graph import Difference, NotCounted, OperatorChange, Share, Totals, Traffic
 from perfgate.records.report import MetricResult, ModelResult, PolicySummary, Report
 from perfgate.report import filters, templates
 
@@ -18,7 +19,8 @@ def names(text: str) -> set[str]:
 
 def test_docs__every_key_of_report_json_is_named():
     section = TEXT.split("## report.json")[1].split("## Your own")[0]
-    for record in (Report, ModelResult, MetricResult, PolicySummary):
+    graph = (Totals, Traffic, Share, NotCounted, Difference, OperatorChange)
+    for record in (Report, ModelResult, MetricResult, PolicySummary, *graph):
         assert {field.name for field in dataclasses.fields(record)} <= names(section), record
 
 

@@ -27,6 +27,8 @@ HOSTILE = {
     "template": "{{7*7}} {% raw %} {# x #}",
     "override": "abc\u202edef\u2066",
     "long": "w" * 3_000,
+    "long_mixed": "layer|`<@\n" * 625,
+    "right_to_left": "conv\u200f1\u061c \u05d0\u05d1 (2) \u202b.x",
     "mention": "@octocat and a@example.invalid and @org/team",
     "issue": "#12 GH-12 gh-7 octo/repo#3 octo/repo@deadbee",
     "autolink": "http://e.invalid www.e.invalid ftp://e.invalid <https://e.invalid> mailto:a@b.invalid xmpp:a@b.i",

@@ -8,7 +8,19 @@ import pytest
 from perfgate.records import report as verdicts
 from perfgate.report.html import page, sections
 from perfgate.report.view import Links
-from tests.report.builders import evidence, exact, failed_side, measurements, model, noisy, report, usual
+from tests.report.builders import (
+    difference,
+    evidence,
+    exact,
+    failed_side,
+    measurements,
+    model,
+    noisy,
+    operator,
+    report,
+    totals,
+    usual,
+)
 from tests.report.forms import FORMS
 from tests.report.rendered import Node, parse
 from tests.report.test_comment import hostile
@@ -48,7 +60,7 @@ def test_page__every_form_is_sound_and_asks_for_nothing(form):
     assert judged.title in root.all("h1")[0].text.replace("\u00a0", " ")
 
 
-@pytest.mark.parametrize("form", ["head_fails", "no_baseline"])
+@pytest.mark.parametrize("form", ["head_fails", "no_baseline", "operators", "first_count"])
 def test_page__golden(form, golden):
     golden(f"{form}.report.html", page(*FORMS[form](), links=LINKS))
 
@@ -143,3 +155,80 @@ def test_page__lone_surrogates_do_not_reach_the_file():
     judged = report(model("a\ud800b", noisy()), title="x\udfffy")
     html = page(judged, measurements(judged))
     assert "a\\ud800b" in html.encode("utf-8").decode("utf-8")
+
+
+def cells(row: Node) -> list[str]:
+    found = (cell for cell in row.walk() if cell.tag in {"th", "td"})
+    return [cell.text.strip().replace("\u00a0", " ") for cell in found]
+
+
+def table_named(root: Node, label: str) -> list[list[str]]:
+    """Rows of the table in the region ``label``, its head first."""
+    (region,) = (node for node in root.all("div") if node.attributes.get("aria-label") == label)
+    return [cells(row) for row in region.all("tr")]
+
+
+def test_page__operators_with_what_they_read_and_write():
+    html = page(*FORMS["operators"]())
+    root = structure(html)
+    rows = table_named(root, "Operators of resnet50 · train · b32")
+    assert [row[0] for row in rows[1:]] == [
+        "layer3.*.conv2 (6 operators)",
+        "layer3.*/_to_copy (12 operators)",
+        "preprocess/upsample_bilinear2d",
+    ]
+    assert rows[1][1].startswith("convolution changed: bfloat16 → float32")
+    assert "base bfloat16[1,256,14,14]" in rows[1][1]
+    assert rows[2][2:] == ["–", "+3.45 MiB", "+12", "+80.0 µs (7 %)"]
+    assert not [node for node in root.all("div") if node.attributes.get("aria-label", "").startswith("Operators of r")][
+        1:
+    ]
+
+
+def test_page__every_kept_finding_and_how_many_are_not():
+    root = structure(page(*FORMS["many_operators"]()))
+    rows = table_named(root, "Operators of bert · train · b32")
+    assert len(rows) == 51
+    (caption,) = {c.text for c in root.all("caption") if "findings left out" in c.text}
+    assert "; 17 lesser findings left out" in caption
+
+
+def test_page__counts_side_by_side_where_they_differ():
+    root = structure(page(*FORMS["operators"]()))
+    rows = {row[0]: row[1:] for row in table_named(root, "Counts of resnet50 · train · b32")}
+    assert rows["Count"] == ["Base", "Head", "Change"]
+    assert rows["F"] == ["8.18 GFLOP (4.09 GMAC)", "8.18 GFLOP (4.09 GMAC)", "equal"]
+    assert rows["M eager"] == ["408 MiB", "421 MiB", "+3.1 %"]
+    assert rows["Fingerprint"] == ["3f2a91c07d5e", "b0c411111111", ""]
+    assert rows["Not in F"] == ["nothing", "mylib::fused_mlp (12 calls, first at blocks.0.mlp)", ""]
+    same = table_named(root, "Counts of resnet50 · infer · b1")
+    assert same[0] == ["Count", "Value"]
+    assert ["I max", "79.4 FLOP/B"] in same
+
+
+def test_page__one_side_alone_is_shown_as_it_is():
+    root = structure(page(*FORMS["first_count"]()))
+    rows = table_named(root, "Counts of resnet50 · train · b32")
+    assert rows[0] == ["Count", "Value"]
+    assert ["Batch", "32"] in rows
+
+
+def test_page__many_quiet_workloads_show_their_first_operators_only():
+    changed = difference(*[operator(f"b{n}") for n in range(9)])
+    judged = report(*(model(f"m{n}", noisy("latency", 0.0), difference=changed) for n in range(160)))
+    built = sections(judged, measurements(judged))
+    assert [len(section.operators) for section in built] == [9] * 150 + [5] * 10
+    assert built[-1].operators_caption.endswith("4 lesser findings left out")
+
+
+def test_page__an_uploaded_file_with_endless_findings_stays_readable():
+    judged = report(model("m", noisy("latency", 0.0), difference=difference(*[operator()] * 3_000)))
+    (section,) = sections(judged, measurements(judged))
+    assert len(section.operators) == 50
+    assert section.operators_caption.endswith("2950 lesser findings left out")
+
+
+def test_page__counts_and_convention_stand_below_the_workload():
+    judged = report(model("m", *usual(), head_totals=totals(), base_totals=None))
+    root = structure(page(judged, measurements(judged)))
+    assert any("1 MAC = 2 FLOP" in p.text for details in root.all("details") for p in details.all("p"))

@@ -11,7 +11,8 @@ from tests.report.forms import FORMS
 from tests.report.test_comment import structure
 
 BLOCKS = (
-    "heading", "why", "banners", "next_step", "table", "workloads", "reasons", "skipped", "notes", "measured", "footer",
+    "heading", "why", "banners", "next_step", "table", "workloads", "operators", "reasons", "counts", "skipped",
+    "notes", "measured", "footer",
 )  # fmt: skip
 
 

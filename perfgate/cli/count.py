@@ -1,0 +1,174 @@
+"""``perfgate count``: F, M and I of one model, operator by operator; nothing is timed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from perfgate import units
+from perfgate.cli import options, verdict
+from perfgate.cli.progress import shown
+from perfgate.cli.text import plain
+from perfgate.config import values
+from perfgate.errors import EXIT_PASS, UsageError
+from perfgate.pipeline.request import CONFIG_FILE
+from perfgate.records.graph import Graph, Operator
+
+_KINDS = "1 MAC = 2 FLOP; F counts matrix products only; M models memory traffic and is no measurement"
+
+
+@click.command("count")
+@click.argument("entry", metavar="ENTRY")
+@click.option(
+    "--inputs",
+    "inputs",
+    multiple=True,
+    metavar="SPEC",
+    help="Input, as 'float32[1,3,224,224]'; repeat for several, NAME=SPEC for keywords.",
+)  # noqa: E501
+@click.option(
+    "--mode", type=click.Choice(["infer", "train", "step"]), default=None, help="What one step is.  [default: infer]"
+)  # noqa: E501
+@click.option(
+    "--batch", type=click.IntRange(1), default=None, help="Batch size, for the word batch in the inputs or a leading 1."
+)  # noqa: E501
+@click.option("--dtype", default="", metavar="DTYPE", help="float32, bfloat16, ... or amp-bfloat16 for autocast.")
+@click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
+@click.option(
+    "--config",
+    "config_file",
+    default=CONFIG_FILE,
+    show_default=True,
+    metavar="FILE",
+    help="Configuration in the working tree.",
+)  # noqa: E501
+@click.option("--top", type=click.IntRange(0), default=15, show_default=True, help="Operators to list.")
+@options.JSON
+@options.QUIET
+def command(
+    entry: str,
+    inputs: tuple[str, ...],
+    mode: str | None,
+    batch: int | None,
+    dtype: str,
+    python: str,
+    config_file: str,
+    top: int,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Count F (FLOP and MAC), M (bytes) and I = F/M of one step of ENTRY.
+
+    ENTRY is module:callable (torchvision.models:resnet50), the path of an .onnx file, or a model of perfgate.toml. The
+    model is built without weights where it can be, in a process of its own.
+    """
+    from perfgate.graph import summary
+    from perfgate.pipeline.count import CountRequest, count
+    from perfgate.pipeline.request import Ports
+
+    request = CountRequest(
+        root=options.here(),
+        entry=entry,
+        inputs=inputs,
+        mode=mode or "",
+        batch=batch,
+        dtype=_dtype(dtype),
+        python=python,
+        fallback_python=_own_python(os.environ),
+        config_file=config_file,
+    )
+    with shown(Console(stderr=True), quiet=quiet) as progress:
+        graph = count(request, Ports(progress=progress, environ=os.environ))
+    if as_json:
+        click.echo(json.dumps(summary.tree(graph)))
+    else:
+        _show(entry, graph, top)
+    return EXIT_PASS
+
+
+def _dtype(text: str) -> str:
+    if not text:
+        return ""
+    try:
+        return values.read_dtype(text)
+    except ValueError as error:
+        msg = f"--dtype {error}"
+        raise UsageError(msg) from None
+
+
+def _own_python(environ: Mapping[str, str]) -> str:
+    """perfgate's own interpreter where no virtual environment is active and it has torch; else none."""
+    if environ.get("VIRTUAL_ENV") or importlib.util.find_spec("torch") is None:
+        return ""
+    # The link, not what it points to: that is what makes it the environment's.
+    return str(Path(sys.executable))
+
+
+def _show(entry: str, graph: Graph, top: int) -> None:
+    totals = graph.totals
+    console = verdict.console()
+    console.print(plain(f"{entry}: F = {units.flop(totals.flop)}"), highlight=False)
+    console.print(_totals(graph))
+    if top and graph.operators:
+        console.print(_operators(graph, top))
+    for item in totals.not_counted:
+        calls = f"{item.calls} call{'' if item.calls == 1 else 's'}"
+        console.print(plain(f"Not counted: {item.op} ({calls}, first in {item.first}): {item.reason}"), highlight=False)
+    for note in totals.notes:
+        console.print(plain(f"Note: {note}"), highlight=False)
+    console.print(_KINDS, style="dim", highlight=False)
+
+
+def _totals(graph: Graph) -> Table:
+    totals = graph.totals
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="dim")
+    table.add_column(justify="right")
+    table.add_column(justify="right")
+    traffic = totals.traffic
+    for name, text, intensity in (
+        ("parameters", units.decimal(totals.params, ""), None),
+        ("weights", units.size(totals.weight_bytes), None),
+        ("M eager", units.size(traffic.eager), traffic.eager),
+        ("M fused", units.size(traffic.fused), traffic.fused),
+        ("M min", units.size(traffic.min), traffic.min),
+        ("peak activations", units.size(totals.peak_activation_bytes), None),
+        ("kernels", units.quantity(totals.kernels, "count"), None),
+    ):
+        shown_i = f"I = {units.significant(totals.flop / intensity)} FLOP/B" if intensity else ""
+        table.add_row(name, text, shown_i)
+    table.add_row("fingerprint", totals.fingerprint[:12], "")
+    return table
+
+
+def _operators(graph: Graph, top: int) -> Table:
+    table = Table(box=None, pad_edge=False, title="Operators with most work", title_justify="left")
+    table.add_column("operator", overflow="fold")
+    table.add_column("kind")
+    for name in ("F", "M", "I"):
+        table.add_column(name, justify="right")
+    table.add_column("output", overflow="fold")
+    for operator in sorted(graph.operators, key=_work, reverse=True)[:top]:
+        moved = (operator.read_bytes + operator.written_bytes) * operator.repeat
+        flop = None if operator.flop is None else operator.flop * operator.repeat
+        table.add_row(
+            plain(operator.name),
+            operator.kind,
+            units.decimal(flop, "FLOP"),
+            units.size(moved),
+            units.significant(flop / moved) if flop and moved else "",
+            plain(", ".join(operator.outputs[:2])),
+        )
+    return table
+
+
+def _work(operator: Operator) -> tuple[int, int]:
+    return (operator.flop or 0) * operator.repeat, (operator.read_bytes + operator.written_bytes) * operator.repeat

@@ -1,0 +1,29 @@
+"""Floor 3, graph. FLOP (2 x MAC) of ONNX recurrent layers.
+
+In: ``X`` of ``[steps, batch, inputs]`` (``layout`` 1: ``[batch, steps, inputs]``), ``W`` and ``R`` of
+``[directions, gates * hidden, ...]``. Out: formulas. Weights are read once a call in the plain rule of traffic.
+"""
+
+from __future__ import annotations
+
+from perfgate.graph.operators.definition import RNN, Definition, Operands
+from perfgate.graph.operators.onnx_sizes import elements, shape, value
+
+
+def recurrent(operands: Operands) -> int:
+    """Every step multiplies each sequence by all of ``W`` and ``R``; peepholes and biases are pointwise.
+
+    ``sequence_lens`` may end sequences early, which depends on data: this is the upper bound.
+    """
+    rows = shape(operands, "X")[0] * shape(operands, "X")[1]
+    return 2 * rows * (elements(value(operands, "W")) + elements(value(operands, "R")))
+
+
+_RECURRENT = Definition(kind=RNN, flop=recurrent)
+
+DEFINITIONS: dict[str, Definition] = {
+    "ai.onnx::GRU": _RECURRENT,
+    "ai.onnx::LSTM": _RECURRENT,
+    "ai.onnx::RNN": _RECURRENT,
+    "com.microsoft::DynamicQuantizeLSTM": _RECURRENT,
+}

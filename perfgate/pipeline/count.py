@@ -1,0 +1,179 @@
+"""F, M and I of one model: what ``perfgate count`` does. Nothing is timed and nothing is recorded."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfgate.bench import machine
+from perfgate.bench.session import HEAD, Options, Session, Side
+from perfgate.changes import setup
+from perfgate.config.load import FILES, Config, load, read_tree
+from perfgate.errors import MeasuringError, UsageError
+from perfgate.graph.build import build
+from perfgate.graph.onnx import isolated
+from perfgate.pipeline.request import CONFIG_FILE, Ports
+from perfgate.records.graph import Graph, Trace
+from perfgate.records.protocol import Failed
+from perfgate.records.workload import ModelSpec, SideConfig, Workload
+
+_REFERENCE = re.compile(r"[\w.]+:[\w.]+")
+_LEADING_ONE = re.compile(r"(\[\s*)1(\s*[,\]])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountRequest:
+    """``entry``: ``module:callable``, the path of an ``.onnx`` file, or the name of a model in the configuration.
+
+    ``inputs``: specifications, each perhaps as ``name=...``; empty: the configuration's. ``batch`` None: the
+    configuration's first, else 1; ``mode`` and ``dtype`` empty: likewise (``infer``, ``float32``).
+    ``fallback_python``: the interpreter where neither the request nor the configuration names one.
+    """
+
+    root: Path
+    entry: str
+    inputs: tuple[str, ...] = ()
+    mode: str = ""
+    batch: int | None = None
+    dtype: str = ""
+    python: str = ""
+    fallback_python: str = ""
+    config_file: str = CONFIG_FILE
+    timeout_s: float = 600.0
+
+
+def count(request: CountRequest, ports: Ports) -> Graph:
+    """The counted graph of one step. Raises UsageError, ConfigError and MeasuringError."""
+    config = _configuration(request)
+    spec = _specification(request, config)
+    side = config.side if config is not None else SideConfig(source="command line")
+    workload = spec.workloads[0]
+    ports.progress.step(f"Counting {spec.name}", 0, 0, None)
+    trace = _of_file(request, spec, workload) if spec.is_onnx else _of_module(request, spec, workload, side, ports)
+    return build(trace, side.operators)
+
+
+def _of_file(request: CountRequest, spec: ModelSpec, workload: Workload) -> Trace:
+    if workload.mode != "infer" or workload.dtype != "float32":
+        msg = f"{spec.entry}: an ONNX file is counted as it stands, so --mode and --dtype do not apply; leave them out"
+        raise UsageError(msg)
+    path = Path(spec.entry)
+    return isolated.trace(
+        path if path.is_absolute() else request.root / path,
+        spec.inputs or None,
+        batch=workload.batch,
+        timeout_s=spec.timeout_s,
+    )
+
+
+def _of_module(request: CountRequest, spec: ModelSpec, workload: Workload, side: SideConfig, ports: Ports) -> Trace:
+    # `setup` may change what is installed, which a question must not do.
+    asked = replace(side, setup="", python=request.python or side.python or request.fallback_python)
+    with tempfile.TemporaryDirectory(prefix="perfgate-count-") as folder:
+        prepared = setup.prepare_side(
+            asked, request.root, request.root, name=HEAD, cache_dir=Path(folder), log=Path(folder) / "setup.log",
+            environ=ports.environ,
+        )  # fmt: skip
+        if isinstance(prepared, Failed):
+            raise MeasuringError(prepared.message)
+        runner = Side(
+            name=HEAD, checkout=request.root, repository=request.root, python=prepared.python, config=asked
+        )  # fmt: skip
+        options = Options(threads=side.threads or machine.default_threads(), environ=ports.environ)
+        with Session({HEAD: runner}, run_dir=Path(folder) / "run", options=options, progress=ports.progress) as session:
+            counted = session.count(HEAD, spec, workload)
+    if isinstance(counted, Failed):
+        msg = f"{spec.name} could not be counted ({counted.phase}): {counted.message}"
+        raise MeasuringError(msg)
+    notes = dict.fromkeys((*counted.trace.notes, *counted.notes))
+    return replace(counted.trace, notes=tuple(notes))
+
+
+def _configuration(request: CountRequest) -> Config | None:
+    """The configuration in the working tree, committed or not; None where there is none."""
+    names = FILES if request.config_file == CONFIG_FILE else (request.config_file,)
+
+    def read(name: str) -> bytes | None:
+        try:
+            return (request.root / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            msg = f"{name}: cannot be read ({error.strerror}); correct it or name another file with --config"
+            raise UsageError(msg) from None
+
+    return load(read_tree(read, names), where="working tree", sha=None)
+
+
+def _specification(request: CountRequest, config: Config | None) -> ModelSpec:
+    spec = _known(request, config)
+    tree = _inputs(request.inputs) if request.inputs else spec.inputs
+    if request.batch is not None and request.batch > 1 and not _mentions_batch(tree) and not spec.make_inputs:
+        tree = _batched(tree)
+    if not tree and not spec.make_inputs and not spec.is_onnx and not spec.step:
+        msg = f"{request.entry}: --inputs is missing; write it as in --inputs 'float32[1,3,224,224]'"
+        raise UsageError(msg)
+    modes = (request.mode,) if request.mode else spec.modes
+    return replace(
+        spec,
+        inputs=tree,
+        make_inputs="" if request.inputs else spec.make_inputs,
+        modes=modes[:1],
+        batch=(request.batch or spec.batch[0],),
+        dtype=(request.dtype or spec.dtype[0],),
+        device=spec.device[:1],
+        compile=("eager",),
+        timeout_s=max(spec.timeout_s, request.timeout_s),
+    )
+
+
+def _known(request: CountRequest, config: Config | None) -> ModelSpec:
+    models = config.side.models if config is not None else {}
+    if request.entry in models:
+        return models[request.entry]
+    if request.entry.endswith(".onnx"):
+        return ModelSpec(name=Path(request.entry).stem, entry=request.entry)
+    if _REFERENCE.fullmatch(request.entry):
+        return ModelSpec(name=request.entry.partition(":")[2], entry=request.entry)
+    near = difflib.get_close_matches(request.entry, models, 1)
+    known = f"did you mean {near[0]}?" if near else f"models of {request.config_file}: {', '.join(models) or 'none'}"
+    msg = f"{request.entry!r} is neither 'module:callable', nor an .onnx file, nor a configured model; {known}"
+    raise UsageError(msg)
+
+
+def _inputs(texts: tuple[str, ...]) -> object:
+    """A list, or a table where the texts are ``name=specification``."""
+    named = [re.fullmatch(r"\s*([A-Za-z_][\w.:/-]*)\s*=\s*(.+)", text) for text in texts]
+    if all(named):
+        return {match[1]: match[2] for match in named if match}
+    if any(named):
+        msg = "--inputs: either all inputs have a name (name=float32[...]), or none has"
+        raise UsageError(msg)
+    return tuple(texts)
+
+
+def _mentions_batch(tree: object) -> bool:
+    items = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, tuple) else None
+    if items is not None:
+        return any(_mentions_batch(item) for item in items)
+    return isinstance(tree, str) and re.search(r"\bbatch\b", tree) is not None
+
+
+def _batched(tree: object) -> object:
+    """The same inputs with ``batch`` in place of a leading size of 1. Raises UsageError where there is none."""
+    changed = _with_batch(tree)
+    if changed == tree:
+        msg = "--batch: no input has a dimension 'batch' or a leading 1; write it as in 'float32[batch,3,224,224]'"
+        raise UsageError(msg)
+    return changed
+
+
+def _with_batch(tree: object) -> object:
+    if isinstance(tree, dict):
+        return {key: _with_batch(item) for key, item in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(_with_batch(item) for item in tree)
+    return _LEADING_ONE.sub(r"\1batch\2", tree, count=1) if isinstance(tree, str) else tree

@@ -1,0 +1,189 @@
+"""``perfgate count`` as a user types it, on a scratch folder with small models."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+KEYS = {
+    "flop", "mac", "params", "weight_bytes", "traffic_bytes", "intensity", "peak_activation_bytes", "operators",
+    "not_counted", "fingerprint",
+}  # fmt: skip
+
+NETS = """
+    import torch
+    from torch import nn
+
+    def net():
+        return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 64, 10))
+
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(16, 4)
+
+        def forward(self, x, *, scale=1.0, mask=None):
+            return self.head(x if mask is None else x * mask) * scale
+
+    class Peeks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(16, 4)
+
+        def forward(self, x):
+            return self.head(x) if float(x.sum()) < 1e9 else x
+
+    @torch.library.custom_op("mylib::fused", mutates_args=())
+    def fused(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return x @ w
+
+    @fused.register_fake
+    def _(x, w):
+        return x.new_empty(x.shape[0], w.shape[1])
+
+    class Custom(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(16, 4))
+
+        def forward(self, x):
+            return fused(x, self.w)
+
+    def breaks():
+        raise RuntimeError("no weights today")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "nets.py").write_text(textwrap.dedent(NETS))
+    return tmp_path
+
+
+def count(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    return subprocess.run(
+        [sys.executable, "-m", "perfgate", "count", *arguments],
+        cwd=folder, env=environ, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def tree(folder: Path, *arguments: str) -> dict:
+    done = count(folder, *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+CONV, HEAD = 2 * 3 * 9 * 8 * 64, 2 * 512 * 10
+
+
+def test_count__callable_has_the_fixed_keys(folder):
+    found = tree(folder, "nets:net", "--inputs", "float32[1,3,8,8]")
+    assert found.keys() >= KEYS
+    assert found["flop"] == CONV + HEAD == 2 * found["mac"]
+    assert found["params"] == 3 * 9 * 8 + 8 + 512 * 10 + 10
+    assert found["weight_bytes"] == 4 * found["params"]
+    assert found["traffic_bytes"].keys() == {"eager", "fused", "min"}
+    assert found["intensity"]["max"] == pytest.approx(found["flop"] / found["traffic_bytes"]["min"])
+    assert [item["name"] for item in found["operators"]] == ["0", "1", "3"]
+    assert found["not_counted"] == []
+
+
+def test_count__batch_mode_and_dtype(folder):
+    one = tree(folder, "nets:net", "--inputs", "float32[batch,3,8,8]")
+    eight = tree(folder, "nets:net", "--inputs", "float32[1,3,8,8]", "--batch", "8")
+    assert eight["flop"] == 8 * one["flop"]
+    half = tree(folder, "nets:net", "--inputs", "float32[1,3,8,8]", "--dtype", "bfloat16")
+    assert half["flop"] == one["flop"]
+    assert half["weight_bytes"] == one["weight_bytes"] // 2
+    # The image needs no gradient, so the first convolution has only that of its weight.
+    train = tree(folder, "nets:net", "--inputs", "float32[1,3,8,8]", "--mode", "train")
+    assert train["flop"] == 2 * CONV + 3 * HEAD
+
+
+def test_count__keyword_inputs(folder):
+    found = tree(folder, "nets:Scaled", "--inputs", "x=float32[2,16]", "--inputs", "mask=float32[2,16]")
+    assert found["flop"] == 2 * 2 * 16 * 4
+
+
+def test_count__model_of_the_configuration(folder):
+    (folder / "perfgate.toml").write_text(
+        textwrap.dedent("""
+        version = 1
+        [operators]
+        "mylib::fused" = "2 * numel(x) * w[1]"
+        [models.plain]
+        entry = "nets:net"
+        inputs = ["float32[batch,3,8,8]"]
+        batch = [4, 1]
+        [models.own]
+        entry = "nets:Custom"
+        inputs = ["float32[batch,16]"]
+        """)
+    )
+    assert tree(folder, "plain")["flop"] == 4 * (CONV + HEAD)
+    own = tree(folder, "own", "--batch", "3")
+    assert own["flop"] == 2 * 3 * 16 * 4
+    assert own["not_counted"] == []
+
+
+def test_count__custom_operator_without_formula_is_named(folder):
+    found = tree(folder, "nets:Custom", "--inputs", "float32[2,16]")
+    assert found["flop"] == 0
+    assert [item["op"] for item in found["not_counted"]] == ["mylib::fused"]
+    shown = count(folder, "nets:Custom", "--inputs", "float32[2,16]")
+    assert "Not counted: mylib::fused (1 call" in shown.stdout
+
+
+def test_count__model_that_looks_at_values_runs_for_real_and_says_so(folder):
+    found = tree(folder, "nets:Peeks", "--inputs", "float32[1000,16]")
+    assert found["flop"] == 2 * 1000 * 16 * 4
+    assert found["source"] == "real"
+    assert any("real tensors" in note for note in found["notes"])
+
+
+def test_count__onnx_file(folder):
+    onnx = pytest.importorskip("onnx")
+    helper, kinds = onnx.helper, onnx.TensorProto
+    weight = helper.make_tensor("w", kinds.FLOAT, [16, 4], [0.5] * 64)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"], name="/head/MatMul")], "g",
+        [helper.make_tensor_value_info("x", kinds.FLOAT, ["N", 16])],
+        [helper.make_tensor_value_info("y", kinds.FLOAT, ["N", 4])], [weight],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), folder / "net.onnx")
+    found = tree(folder, "net.onnx", "--inputs", "float32[batch,16]", "--batch", "5")
+    assert found["flop"] == 2 * 5 * 16 * 4
+    assert found["params"] == 64
+    refused = count(folder, "net.onnx")
+    assert refused.returncode == 2
+    assert "'N'" in refused.stderr or "N" in refused.stderr.split()
+    trained = count(folder, "net.onnx", "--mode", "train")
+    assert trained.returncode == 2
+    assert "--mode" in trained.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("nets:net",), 2, "--inputs is missing"),
+        (("nets.net",), 2, "neither 'module:callable'"),
+        (("nets:missing", "--inputs", "float32[1]"), 3, "has no 'missing'"),
+        (("nothing:net", "--inputs", "float32[1]"), 3, "no module named 'nothing'"),
+        (("nets:breaks", "--inputs", "float32[1]"), 3, "no weights today"),
+        (("nets:net", "--inputs", "float32[1,4,8,8]"), 3, "could not be counted"),
+        (("nets:net", "--inputs", "float33[1,3,8,8]"), 3, "float33"),
+        (("nets:net", "--inputs", "float32[2,3,8,8]", "--batch", "4"), 2, "leading 1"),
+        (("nets:net", "--inputs", "float32[1,3,8,8]", "--dtype", "float31"), 2, "--dtype"),
+        (("nets:Scaled", "--inputs", "x=float32[2,16]", "--inputs", "float32[2,16]"), 2, "either all inputs"),
+        (("gone.onnx",), 2, "gone.onnx"),
+    ],
+)
+def test_count__bad_input_is_one_clear_sentence(folder, arguments, code, said):
+    done = count(folder, *arguments)
+    assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    assert "Traceback" not in done.stderr
