@@ -116,6 +116,8 @@ def rows(names: Sequence[str], exporters: Sequence[str]) -> Iterator[tuple[str, 
         Wanted(name=name, entry=f"vision:{name}", inputs=(f"float32[1,3,{MODELS[name]},{MODELS[name]}]",))
         for name in names
     ]
+    # Imported before anything is forked.
+    importlib.import_module("benchmarks.counting.zoo.vision")
     for count in ours.counts(wanted, timeout_s=300):
         for exporter in exporters:
             path, reason = exported(count.name, exporter)

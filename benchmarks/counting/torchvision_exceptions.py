@@ -31,7 +31,8 @@ def wanted(entry: Published, variant: str | None = None) -> Wanted:
     """The model of ``entry`` as ``zoo.vision`` builds it; ``variant`` None: the published one."""
     chosen = entry.variant if variant is None else variant
     suffix = f"__{chosen}" if chosen else ""
-    return Wanted(name=f"{entry.model}{suffix}", entry=f"vision:{entry.model}{suffix}", inputs=entry.inputs)
+    name = f"{entry.model}{suffix} at {entry.size}"
+    return Wanted(name=name, entry=f"vision:{entry.model}{suffix}", inputs=entry.inputs)
 
 
 def has_auxiliary_heads(entry: Published) -> bool:

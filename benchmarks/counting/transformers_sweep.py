@@ -7,6 +7,7 @@ another process builds, F with torch's FlopCounterMode on that model with eager 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ def row(name: str, count: Count, own: Outcome) -> tuple[str, ...]:
 
 def small(names: Sequence[str]) -> int:
     """The table of small configurations; exit status 1 where parameters differ."""
+    # Imported before anything is forked: thousands of files, once.
+    importlib.import_module("benchmarks.counting.zoo.transformers_models")
     owns = {name: apart(build_own, name, timeout_s=TIMEOUT_S) for name in names}
     models = [wanted(name, ARCHITECTURES[name]) for name in names]
     found = list(ours.counts(models, timeout_s=TIMEOUT_S))

@@ -33,13 +33,13 @@ _KINDS = "1 MAC = 2 FLOP; F counts matrix products only; M models memory traffic
     multiple=True,
     metavar="SPEC",
     help="Input, as 'float32[1,3,224,224]'; repeat for several, NAME=SPEC for keywords.",
-)  # noqa: E501
+)
 @click.option(
     "--mode", type=click.Choice(["infer", "train", "step"]), default=None, help="What one step is.  [default: infer]"
-)  # noqa: E501
+)
 @click.option(
     "--batch", type=click.IntRange(1), default=None, help="Batch size, for the word batch in the inputs or a leading 1."
-)  # noqa: E501
+)
 @click.option("--dtype", default="", metavar="DTYPE", help="float32, bfloat16, ... or amp-bfloat16 for autocast.")
 @click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
 @click.option(
@@ -49,7 +49,7 @@ _KINDS = "1 MAC = 2 FLOP; F counts matrix products only; M models memory traffic
     show_default=True,
     metavar="FILE",
     help="Configuration in the working tree.",
-)  # noqa: E501
+)
 @click.option("--top", type=click.IntRange(0), default=15, show_default=True, help="Operators to list.")
 @options.JSON
 @options.QUIET

@@ -2,11 +2,11 @@
 
 In: calls. Out: names, texts of attributes, signatures.
 
-A name is the path of the module where that has a single operator in the forward pass (``layer3.0.conv2``), else the
-path and the operator (``layer3.0/add_``); the model itself has an empty path (``/add``). The second of its kind in
-one module is ``layer3.0/add_#2``. Backward operators stand at the module of their forward operator:
-``layer3.0.conv2/convolution_backward``, and where the operator's name does not say so, ``fc/mm@backward``. What an
-optimiser does is ``optimizer/_foreach_add_``.
+A name is the path of the module where that has one operator in the forward pass and no modules inside
+(``layer3.0.conv2``), else the path and the operator (``layer3.0/add_``); the model itself has an empty path
+(``/add``). The second of its kind in one module is ``layer3.0/add_#2``. Backward operators stand at the module of their
+forward operator: ``layer3.0.conv2/convolution_backward``, and where the operator's name does not say so,
+``fc/mm@backward``. What an optimiser does is ``optimizer/_foreach_add_``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from perfgate.records.graph import BACKWARD, FORWARD, OPTIMIZER, Call
 
@@ -23,7 +23,8 @@ _MAX_ATTRIBUTE = 80
 
 def names(calls: Sequence[Call]) -> tuple[str, ...]:
     """One name for each call, all different; the same trace gives the same names."""
-    alone = {module for module, count in Counter(c.module for c in calls if c.phase == FORWARD).items() if count == 1}
+    counts = Counter(call.module for call in calls if call.phase == FORWARD)
+    alone = {module for module, count in counts.items() if module and count == 1} - _containers(counts)
     used: Counter[str] = Counter()
     taken: set[str] = set()
     found = []
@@ -46,7 +47,18 @@ def _base(call: Call, *, alone: bool) -> str:
         return f"optimizer/{op}"
     if call.phase == BACKWARD:
         return f"{call.module}/{op}" if "backward" in op else f"{call.module}/{op}@backward"
-    return call.module if alone and call.module else f"{call.module}/{op}"
+    return call.module if alone else f"{call.module}/{op}"
+
+
+def _containers(modules: Iterable[str]) -> set[str]:
+    """Paths above the given ones."""
+    found: set[str] = set()
+    for module in modules:
+        above = module.rpartition(".")[0]
+        while above and above not in found:
+            found.add(above)
+            above = above.rpartition(".")[0]
+    return found
 
 
 def short(op: str) -> str:

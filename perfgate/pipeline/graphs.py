@@ -1,6 +1,6 @@
 """From what the workers traced to what is counted: F, M and operators of each side, and what changed between them.
 
-Traces and profiles are large and stay here: what is kept of them are exact metrics, each side's totals, and the difference.
+Traces and profiles are large and stay here: what is kept are exact metrics, totals and the difference.
 """
 
 from __future__ import annotations
@@ -163,5 +163,6 @@ def with_difference(evidence: WorkloadEvidence, base: SideGraphs, head: SideGrap
         head_profile=head.profiles.get(key),
         base_step_ns=statistics.median(base_ns) if base_ns and head_ns else None,
         ratio=math.exp(statistics.fmean(ratios)) if ratios else None,
+        ratio_spread=statistics.stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else 0.0,
     )
     return replace(evidence, difference=difference)

@@ -125,7 +125,7 @@ class Operator:
     Attributes:
         name: Unique in its graph and in the user's terms: ``layer3.0.conv2``, ``layer3.0/add_``,
             ``layer3.0.conv2/convolution_backward``.
-        kind: See ``graph/kinds.py``: ``convolution``, ``matmul``, ``attention``, ``rnn``, ``pointwise``, ...
+        kind: ``convolution``, ``matmul``, ``attention``, ``rnn``, ... (``graph/operators/definition.py``).
         inputs: One text for each tensor read, ``float32[1,64,56,56]``, with a layout where it is not contiguous
             (``float32[1,64,56,56] channels_last``); ``outputs`` alike.
         flop: Matmul-like FLOP; 0 for other kinds; None where nobody knows (see ``Graph.not_counted``).

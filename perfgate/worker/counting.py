@@ -88,25 +88,20 @@ def _sparse_bytes(tensor: Any) -> int:
 
 def packed(module: Any) -> list[Any]:
     """Weights that quantised modules keep where ``parameters()`` does not look."""
-    found: list[Any] = []
+    found: dict[int, Any] = {}
     for child in module.modules():
-        unpack = getattr(child, "_weight_bias", None)
-        if not callable(unpack):
+        # A layer answers for its holder of packed weights too, and unpacking gives new tensors each time: equal
+        # values say nothing, since fresh biases are all zero. So only the innermost is asked.
+        if not _unpacks(child) or any(inner is not child and _unpacks(inner) for inner in child.modules()):
             continue
         with suppress(Exception):
-            found.extend(tensor for tensor in unpack() if isinstance(tensor, torch.Tensor))
-            continue
+            found.update({id(tensor): tensor for tensor in child._weight_bias() if isinstance(tensor, torch.Tensor)})
     owned = {id(p) for p in module.parameters()}
-    unique: dict[int, Any] = {}
-    for tensor in found:
-        if id(tensor) not in owned and not any(_same(tensor, other) for other in unique.values()):
-            unique[id(tensor)] = tensor
-    return list(unique.values())
+    return [tensor for key, tensor in found.items() if key not in owned]
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Unpacking gives new tensors; a module and its parameter holder give the same weights twice."""
-    return one.shape == other.shape and one.dtype == other.dtype and bool(torch.equal(one, other))
+def _unpacks(module: Any) -> bool:
+    return callable(getattr(module, "_weight_bias", None))
 
 
 def structure(module: Any) -> dict[str, object]:

@@ -15,6 +15,7 @@ import torch
 from perfgate.records.protocol import Open
 from perfgate.worker import naming, preparing, seeds
 from perfgate.worker.failures import phase, refuse
+from perfgate.worker.inputs import Arguments
 from perfgate.worker.preparing import Side
 
 _AMP = "amp-"
@@ -63,6 +64,19 @@ def load(request: Open, side: Side) -> Loaded:
             refuse("unsupported", "build", message)
         model = _compiled(plain, module, workload.compile)
     return Loaded(model=model, plain=plain, module=module, notes=notes)
+
+
+def make_arguments(request: Open, side: Side) -> Arguments:
+    """Inputs on the workload's device, in its dtype."""
+    spec, workload = request.spec, request.workload
+    make = resolve(spec.make_inputs, f"models.{spec.name}.make_inputs", side) if spec.make_inputs else None
+    with phase("inputs", side.request.checkout):
+        if make is not None:
+            seeds.set_all(seeds.derive(request.seed, "inputs"))
+            arguments = inputs.from_function(make, workload.batch, workload.device)
+        else:
+            arguments = inputs.from_specification(spec.inputs, workload.batch, request.seed)
+        return inputs.placed(arguments, workload.device, fixed_dtype(workload.dtype))
 
 
 def _build(entry: Callable[..., Any], seed: int) -> tuple[Any, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from perfgate.records.protocol import Open, Opened
-from perfgate.worker import device, first, inputs, loading, probing, seeds, stepping, timing
+from perfgate.worker import device, first, loading, probing, seeds, stepping, timing
 from perfgate.worker.failures import phase
 from perfgate.worker.inputs import Arguments
 from perfgate.worker.loading import Loaded
@@ -23,7 +23,7 @@ def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
     checkout = side.request.checkout
     device.check_usable(request.workload.device)
     loaded = loading.load(request, side)
-    arguments = make_arguments(request, side)
+    arguments = loading.make_arguments(request, side)
     notes = list(loaded.notes)
     if loaded.module is not None:
         with phase("build", checkout):
@@ -59,18 +59,6 @@ def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
         notes=tuple(dict.fromkeys(notes)),
     )
 
-
-def make_arguments(request: Open, side: Side) -> Arguments:
-    """Inputs on the workload's device, in its dtype."""
-    spec, workload = request.spec, request.workload
-    make = loading.resolve(spec.make_inputs, f"models.{spec.name}.make_inputs", side) if spec.make_inputs else None
-    with phase("inputs", side.request.checkout):
-        if make is not None:
-            seeds.set_all(seeds.derive(request.seed, "inputs"))
-            arguments = inputs.from_function(make, workload.batch, workload.device)
-        else:
-            arguments = inputs.from_specification(spec.inputs, workload.batch, request.seed)
-        return inputs.placed(arguments, workload.device, loading.fixed_dtype(workload.dtype))
 
 
 def _forward(request: Open, loaded: Loaded, arguments: Arguments) -> Any:

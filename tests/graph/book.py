@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
+
+import pytest
 
 from perfgate.graph.build import build
 from perfgate.graph.operators import table
@@ -54,8 +57,25 @@ class Book:
         return build(self.trace(results, lasting))
 
 
+@cache
+def _arguments() -> dict[str, set[str]]:
+    """Argument names of every operator of the torch that is installed, over all its overloads."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torchvision")
+    found: dict[str, set[str]] = {}
+    for schema in torch._C._jit_get_all_schemas():
+        found.setdefault(schema.name, set()).update(argument.name for argument in schema.arguments)
+    return found
+
+
 def worked(op: str, shapes: dict[str, Any], *outs: tuple[int, ...], dtype: str = "float32", **attributes: Any) -> Work:
-    """Kind and FLOP of one call, from the shapes of its operands (a list of shapes for a list argument)."""
+    """Kind and FLOP of one call, from the shapes of its operands (a list of shapes for a list argument).
+
+    Names of operands have to be those of torch's own schema; attributes that it does not have are left away.
+    """
+    known = _arguments().get(op, {*shapes, *attributes})
+    assert known >= {*shapes}
+    attributes = {name: value for name, value in attributes.items() if name in known}
     book = Book()
     operands = {
         name: [book.value(*one, dtype=dtype) for one in given]

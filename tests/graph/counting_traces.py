@@ -31,7 +31,7 @@ def traces(draw, largest: int = 24) -> Trace:
 
 def _read(draw, book: Book, whole: list[int]) -> int:
     """A tensor, or a view of one: some rows, some columns, its transpose, one row stretched over all."""
-    index = draw(st.sampled_from(whole))
+    index: int = draw(st.sampled_from(whole))
     kind = draw(st.integers(0, 7))
     if kind > 3:
         return index

@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Mapping
 
-from perfgate.graph.weighing import estimate
+from perfgate.graph.difference.weighing import estimate
 from perfgate.records.graph import Graph, OperatorTime, Profile
 
 # The operator that a profiler sees outermost, for operators below autograd.

@@ -53,6 +53,7 @@ def test_flop__falls_with_the_groups_forward_and_backward(groups, weight):
     shapes = {"grad_output": (2, 4, 8, 8), "input": (2, 4, 8, 8), "weight": weight}
     more = {"groups": groups, "transposed": False}
     backward = flop("aten::convolution_backward", shapes, (2, 4, 8, 8), weight, output_mask=(True, True, False), **more)
+    assert forward is not None
     assert backward == 2 * forward
 
 
@@ -105,7 +106,11 @@ def test_flop__weights_in_the_order_of_one_dnn_count_by_their_elements():
 @pytest.mark.parametrize("name", ["packed_weight", "weight"])
 def test_flop__of_a_quantised_convolution_needs_the_size_of_its_weight(name):
     assert flop("quantized::conv2d_relu", {"qx": IN, name: WEIGHT}, OUT) == PLAIN
-    assert flop("quantized::conv_transpose2d", {"qx": IN, name: TURNED_WEIGHT}, TURNED_OUT) == TURNED
+
+
+def test_flop__of_a_quantised_transposed_convolution():
+    shapes = {"qx": IN, "packed_weight": TURNED_WEIGHT}
+    assert flop("quantized::conv_transpose2d", shapes, TURNED_OUT) == TURNED
 
 
 def test_flop__of_a_quantised_convolution_without_it_is_not_counted():

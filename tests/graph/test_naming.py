@@ -24,6 +24,11 @@ def test_names__a_module_with_several_says_which():
     assert naming.names(calls) == ("layer3.0/add_", "layer3.0/relu", "layer3.0/add_#2")
 
 
+def test_names__a_container_with_one_operator_of_its_own_says_which():
+    calls = [call("convolution", "layer3.0.conv2"), call("add_", "layer3.0"), call("relu_", "layer3.relu")]
+    assert naming.names(calls) == ("layer3.0.conv2", "layer3.0/add_", "layer3.relu")
+
+
 def test_names__the_model_itself_has_an_empty_path():
     assert naming.names([call("add")]) == ("/add",)
 

@@ -1,4 +1,4 @@
-"""Floor 3, graph. Names of the inputs of ONNX Runtime's own operators, which the onnx package does not know.
+"""Floor 3, graph. Names of the inputs of operators that the onnx package does not know: ONNX Runtime's, and new ones.
 
 In: nothing. Out: ``INPUTS`` by full name; a trailing ``*`` marks an input that stands for any number of tensors.
 """
@@ -222,4 +222,8 @@ INPUTS: dict[str, tuple[str, ...]] = {
     **_read("com.microsoft", _CONTRIB),
     **_read("com.microsoft.nchwc", _BLOCKED),
     "ai.onnx::SimplifiedLayerNormalization": ("X", "scale"),
+    # Younger than the oldest onnx package that perfgate works with.
+    "ai.onnx::Attention": ("Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen"),
+    "ai.onnx::CausalConvWithState": ("input", "weight", "bias", "past_state"),
+    "ai.onnx::LinearAttention": ("query", "key", "value", "past_state", "decay", "beta"),
 }

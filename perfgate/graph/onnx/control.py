@@ -26,6 +26,8 @@ from perfgate.records.graph import ONNX, Trace
 
 # Bodies whose sizes change from turn to turn are walked turn by turn, up to this many turns.
 MAX_UNROLLED = 256
+# Bytes that two branches may differ by without a word: flags and counters.
+_WORTH_A_NOTE = 2**20
 # Exporters write "until the condition says stop" as the largest number that there is.
 _ENDLESS = 2**31 - 1
 
@@ -44,10 +46,11 @@ def branch(site: Site, scope: Scope, walk: Walk) -> list[Known]:
     cost, name, attempt, made = max(tried, key=lambda entry: entry[0])
     other = min(tried, key=lambda entry: entry[0])[0]
     walk.recorder.keep(attempt)
-    walk.recorder.notes.append(
-        f"{shown(site.node)}: which branch runs depends on data; the dearer one counts "
-        f"({name}: {cost[0]} FLOP, {cost[1]} bytes; the other: {other[0]} FLOP, {other[1]} bytes)"
-    )
+    if cost[0] != other[0] or cost[1] - other[1] >= _WORTH_A_NOTE:
+        walk.recorder.notes.append(
+            f"{shown(site.node)}: which branch runs depends on data; the dearer one counts "
+            f"({name}: {cost[0]} FLOP, {cost[1]} bytes; the other: {other[0]} FLOP, {other[1]} bytes)"
+        )
     return [_forgotten(known) for known in made]
 
 

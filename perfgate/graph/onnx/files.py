@@ -42,6 +42,9 @@ def load(path: Path, root: Path | None = None) -> ModelProto:
         msg = f"{shown}: lies outside of {root}; keep the file inside of the repository"
         raise UsageError(msg)
     model = _read(place, shown)
+    if not all(isinstance(text, str) for text in _texts(model)):
+        msg = f"{shown}: holds names that are no text (UTF-8); export the model anew"
+        raise UsageError(msg)
     # ONNX Runtime looks for data files beside the path that it was given, not where a link leads to.
     folder = place.parent.resolve()
     for tensor in tensors(model):
@@ -77,6 +80,32 @@ def tensors(model: ModelProto) -> Iterator[TensorProto]:
     for info in model.training_info:
         yield from _of_graph(info.initialization)
         yield from _of_graph(info.algorithm)
+
+
+def _texts(model: ModelProto) -> Iterator[object]:
+    """Every name in the file: protocol buffers give bytes where one is no text."""
+    graphs = [model.graph]
+    nodes = [node for function in model.functions for node in function.node]
+    for function in model.functions:
+        yield from (function.name, function.domain, *function.input, *function.output, *function.attribute)
+    yield from (entry.domain for entry in model.opset_import)
+    while graphs or nodes:
+        if not nodes:
+            graph = graphs.pop()
+            nodes = list(graph.node)
+            yield from (tensor.name for tensor in graph.initializer)
+            yield from (sparse.values.name for sparse in graph.sparse_initializer)
+            for info in (*graph.input, *graph.output, *graph.value_info):
+                yield info.name
+                yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
+            continue
+        node = nodes.pop()
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (text for entry in node.metadata_props for text in (entry.key, entry.value))
+        for attribute in node.attribute:
+            yield from (attribute.name, attribute.ref_attr_name)
+            graphs += [attribute.g] if attribute.HasField("g") else []
+            graphs += attribute.graphs
 
 
 def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:

@@ -68,7 +68,9 @@ def _environment() -> dict[str, str]:
     # The child has to find the same perfgate, also where it runs from a source tree.
     own = str(Path(perfgate.__file__).resolve().parent.parent)
     paths = [own, os.environ.get("PYTHONPATH", "")]
-    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONIOENCODING": "utf-8"}
+    # Libraries that NumPy loads set memory aside for every core, and nothing here needs more than one.
+    single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return {**kept, **single, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONIOENCODING": "utf-8"}
 
 
 def _ending(done: subprocess.CompletedProcess[bytes]) -> str:

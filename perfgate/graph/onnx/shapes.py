@@ -55,7 +55,7 @@ def _owned(site: Site, own: ShapeFunction) -> tuple[list[TypeProto], str]:
         return list(own(site)), "a size depends on data"
     except OpenError as error:
         return [], str(error)
-    except (IndexError, ValueError, ZeroDivisionError, TypeError, KeyError):
+    except (IndexError, ValueError, ArithmeticError, TypeError, KeyError):
         return [], "its inputs do not fit it"
 
 
@@ -117,7 +117,7 @@ def _inferred(
         )
     except shape_inference.InferenceError as error:
         text = " ".join(str(error).split())
-        known = all(shape_of(type_) is not None for type_ in types.values())
+        known = all(shape_of(type_) is not None for name, type_ in types.items() if name)
         if known and "[ShapeInferenceError]" in text:
             raise MisfitError(text.replace("[ShapeInferenceError] ", "")) from None
         return [], text
@@ -129,7 +129,12 @@ def _inferred(
         plain = helper.make_node(node.op_type, node.input, node.output, domain=node.domain)
         plain.attribute.extend(known_ones)
         return _inferred(domain, plain, version, types, data, site)
-    except (RuntimeError, KeyError, ValueError, IndexError) as error:
+    except KeyError as error:
+        if "" in types or "" not in node.input:
+            return [], f"{error} is not known"
+        # onnx before 1.17 looks for the types of inputs that are left out, too.
+        return _inferred(domain, node, version, {**types, "": TypeProto()}, data, site)
+    except (RuntimeError, ValueError, IndexError) as error:
         return [], " ".join(str(error).split())[:200]
     outputs = [made.get(name, TypeProto()) for name in node.output]
     return outputs, "a size depends on data"

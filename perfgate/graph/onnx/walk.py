@@ -29,6 +29,7 @@ from perfgate.graph.onnx.stored import Contents
 from perfgate.graph.operators.onnx_table import DEFINITIONS
 from perfgate.records.graph import INPUT
 
+_LAST_VERSION = 2**31 - 1
 # Functions that call functions: deeper than this is a circle.
 MAX_DEPTH = 64
 
@@ -57,7 +58,7 @@ class Walker:
 
     def run(self) -> list[Known]:
         """The model's outputs."""
-        opsets = {_domain(entry.domain): entry.version for entry in self._model.opset_import}
+        opsets = _opsets(self._model.opset_import)
         opsets.setdefault("", 1)
         scope = Scope(frame=Frame(opsets=opsets, imports=_imports(opsets)))
         stored = {tensor.name for tensor in self._model.graph.initializer}
@@ -109,7 +110,7 @@ class Walker:
             domain=domain,
             version=scope.frame.opsets.get(domain, 1),
             imports=scope.frame.imports,
-            ir_version=min(self._model.ir_version or 3, helper.VERSION_TABLE[-1][1]),
+            ir_version=min(max(self._model.ir_version, 3), helper.VERSION_TABLE[-1][1]),
             attributes={attribute.name: attribute for attribute in node.attribute},
         )
         function = self._functions.get((domain, node.op_type, getattr(node, "overload", "")))
@@ -171,7 +172,7 @@ class Walker:
         if frame.depth >= MAX_DEPTH:
             msg = f"{self.recorder.file}: function {function.name!r} lies {MAX_DEPTH} calls deep; does it call itself?"
             raise UsageError(msg)
-        opsets = frame.opsets | {_domain(entry.domain): entry.version for entry in function.opset_import}
+        opsets = frame.opsets | _opsets(function.opset_import)
         attributes = {entry.name: entry for entry in function.attribute_proto} | site.attributes
         module, _ = place(site.node, frame.module)
         inner = Scope(
@@ -219,6 +220,11 @@ def _domain(domain: str) -> str:
 
 def _element(array: object) -> int:
     return int(helper.np_dtype_to_tensor_dtype(array.dtype))  # type: ignore[attr-defined]
+
+
+def _opsets(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
+    """Version of each operator set, within what any could have."""
+    return {_domain(entry.domain): min(max(entry.version, 1), _LAST_VERSION) for entry in imports}
 
 
 def _imports(opsets: dict[str, int]) -> list[OperatorSetIdProto]:

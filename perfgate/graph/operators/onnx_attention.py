@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from perfgate.graph.operators.definition import ATTENTION, Definition, Formula, Operands, Shape
-from perfgate.graph.operators.onnx_sizes import given, out, shape, unknown
+from perfgate.graph.operators.onnx_sizes import bounded_by, given, out, shape, unknown
 
 
 def products(batch: int, heads: int, queries: int, keys: int, sizes: tuple[int, int]) -> int:
@@ -138,8 +138,16 @@ def _scalar(attribute: object) -> int | None:
     return attribute if isinstance(attribute, int) and attribute > 0 else None
 
 
+# Operands and attributes that say that sequences have lengths of their own, or that a cache is partly filled.
+_LENGTHS = ("token_offset", "nonpad_kv_seqlen")
+_CACHES = ("past_present_share_buffer", "past_sequence_length")
+_LONGEST = "is counted as if every sequence were as long as the longest"
+_FULL = "is counted as if its cache were full"
+
+
 def _all(flop: Formula, *names: str) -> dict[str, Definition]:
-    return {name: Definition(kind=ATTENTION, flop=flop) for name in names}
+    note = bounded_by(dict.fromkeys(_LENGTHS, _LONGEST) | dict.fromkeys(_CACHES, _FULL))
+    return {name: Definition(kind=ATTENTION, flop=flop, note=note) for name in names}
 
 
 _MS = "com.microsoft::"

@@ -7,7 +7,7 @@ In: ``X`` of ``[steps, batch, inputs]`` (``layout`` 1: ``[batch, steps, inputs]`
 from __future__ import annotations
 
 from perfgate.graph.operators.definition import RNN, Definition, Operands
-from perfgate.graph.operators.onnx_sizes import elements, shape, value
+from perfgate.graph.operators.onnx_sizes import bounded_by, elements, shape, value
 
 
 def recurrent(operands: Operands) -> int:
@@ -19,7 +19,8 @@ def recurrent(operands: Operands) -> int:
     return 2 * rows * (elements(value(operands, "W")) + elements(value(operands, "R")))
 
 
-_RECURRENT = Definition(kind=RNN, flop=recurrent)
+_LONGEST = "is counted as if every sequence were as long as the longest"
+_RECURRENT = Definition(kind=RNN, flop=recurrent, note=bounded_by({"sequence_lens": _LONGEST}))
 
 DEFINITIONS: dict[str, Definition] = {
     "ai.onnx::GRU": _RECURRENT,

@@ -6,6 +6,8 @@ whose size depends on data has -1 for it in the trace; asking raises ValueError 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from perfgate.graph.layout import elements, size
 from perfgate.graph.operators.definition import Formula, Operands, Shape
 from perfgate.records.graph import Value
@@ -74,6 +76,18 @@ def length(attribute: object) -> int:
     return 0
 
 
+def bounded_by(why: Mapping[str, str]) -> Callable[[Operands], str]:
+    """A note for calls that have one of the operands or attributes ``why``: what makes their count an upper bound."""
+
+    def note(operands: Operands) -> str:
+        for name, reason in why.items():
+            if given(operands, name) or operands.attribute(name):
+                return f"{operands.call.op} {reason} (upper bound)"
+        return ""
+
+    return note
+
+
 def unknown(reason: str) -> Formula:
     """A formula for work that is matmul-like but cannot be told: always ValueError with ``reason``."""
 
@@ -84,6 +98,7 @@ def unknown(reason: str) -> Formula:
 
 
 __all__ = [
+    "bounded_by",
     "byte_size",
     "bytes_of",
     "bytes_out",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import gc
 import logging
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -180,7 +181,15 @@ def _settings(kind: str) -> Iterator[None]:
     try:
         # Tensors without contents have no kernels of attention, so that it comes as plain products there.
         attention = nullcontext() if kind in {META, VALUES} else sdpa_kernel(SDPBackend.MATH)
-        with counting.uncompiled(), compiler.deferred(), torch.jit.optimized_execution(False), attention:
+        with (
+            warnings.catch_warnings(),
+            counting.uncompiled(),
+            compiler.deferred(),
+            torch.jit.optimized_execution(False),
+            attention,
+        ):
+            # Nothing is compiled, so that hooks see what they should.
+            warnings.filterwarnings("ignore", message="Using `torch.compile.*global hooks")
             yield
     finally:
         complaints.setLevel(level)

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from perfgate.records.graph import Trace
 from perfgate.records.protocol import Count, Counted, Open
-from perfgate.worker import loading, opening, process, seeds
+from perfgate.worker import loading, process, seeds
 from perfgate.worker.failures import WorkerError, phase
 from perfgate.worker.inputs import Arguments
 from perfgate.worker.loading import Loaded
@@ -35,7 +35,7 @@ def count(request: Count, side: Side) -> Counted:
     try:
         with without_weights():
             loaded = _load(asked, side)
-            arguments = opening.make_arguments(asked, side)
+            arguments = loading.make_arguments(asked, side)
             _materialise(asked, loaded, arguments)
         traced = trace(asked, side, loaded, arguments, device=wanted, weightless=True, warm=False)
     except Exception as error:
@@ -59,7 +59,7 @@ def _short(error: Exception) -> str:
 def _with_weights(asked: Open, side: Side, wanted: str) -> tuple[Trace, tuple[str, ...]]:
     checkout = side.request.checkout
     loaded = loading.load(asked, side)
-    arguments = opening.make_arguments(asked, side)
+    arguments = loading.make_arguments(asked, side)
     notes = loaded.notes
     if loaded.module is not None:
         with phase("build", checkout):

@@ -24,6 +24,7 @@ _COMPOSITE = {
     "rnn_tanh": "rnn",
     "rnn_relu": "rnn",
 }
+_BACKWARD = frozenset({"backward", "grad"})
 _EXITS = frozenset({torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.__dlpack__})
 
 
@@ -41,6 +42,8 @@ class Groups(TorchFunctionMode):  # type: ignore[misc]
         self._values = values
         self._left_torch = False
         self._depth = 0
+        # A backward pass runs, in which torch has this mode switched off though modules may be called.
+        self.suspended = False
 
     @property
     def comes_back(self) -> bool:
@@ -53,10 +56,6 @@ class Groups(TorchFunctionMode):  # type: ignore[misc]
         if self._deviceless and _autocasts():
             message = "autocast does nothing on meta tensors"
             raise NeedsDeviceError(message)
-        if func is torch.Tensor.backward:
-            # torch's own method runs with this mode switched off; recomputed parts want it on.
-            with self:
-                return _backward(*args, **kwargs)
         if func in _EXITS:
             self._left_torch = True
         name = getattr(func, "__name__", "")
@@ -65,11 +64,13 @@ class Groups(TorchFunctionMode):  # type: ignore[misc]
         # Data of an array come from outside of torch, whichever function takes them.
         inside = not (args and hasattr(args[0], "__array_interface__"))
         self._depth += inside
+        outer, self.suspended = self.suspended, name in _BACKWARD
         try:
             with nullcontext() if kind is None else self._places.grouped(kind):
                 result = func(*args, **kwargs)
         finally:
             self._depth -= inside
+            self.suspended = outer
         if before < self._values.count and "empty" not in name:
             self._filled(result, before)
         return result
@@ -87,9 +88,3 @@ def _autocasts() -> bool:
     if any_enabled is not None:
         return bool(any_enabled())
     return bool(torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"))
-
-
-def _backward(
-    tensor: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
-) -> None:
-    torch.autograd.backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)

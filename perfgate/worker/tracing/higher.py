@@ -8,12 +8,31 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 FLEX = frozenset({"flex_attention", "flex_attention_backward"})
+
+
+def register(mode: type, handle: Callable[..., Any]) -> None:
+    """Send these operators through a mode in releases of torch that want each of them told about it.
+
+    ``handle`` is called as ``handle(mode, operator, args, kwargs)``.
+    """
+    if hasattr(TorchDispatchMode, "supports_higher_order_operators"):
+        return
+    for operator in list(torch._ops._higher_order_ops.values()):
+        # Told before, or of a kind that is told otherwise.
+        with suppress(AssertionError, AttributeError):
+            operator.py_impl(mode)(_handler(operator, handle))
+
+
+def _handler(operator: Any, handle: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda mode, *args, **kwargs: handle(mode, operator, args, kwargs)
 
 
 def spelled_out(name: str) -> Callable[..., Any] | None:

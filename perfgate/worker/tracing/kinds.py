@@ -64,7 +64,11 @@ def is_lift(func: Any) -> bool:
 @cache
 def is_composite(func: Any) -> bool:
     """Whether torch defines the operator by others; outside of inference mode those come instead of it."""
-    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
+    try:
+        return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"))
+    except RuntimeError:
+        # Questions like `prim::device` are no operators of the dispatcher.
+        return False
 
 
 @cache

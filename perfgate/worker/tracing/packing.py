@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from perfgate.worker import counting
 
@@ -21,7 +22,8 @@ def is_packed(value: Any) -> bool:
 
 def unpacked(value: Any) -> list[Any]:
     """Weight and bias of a packed weight."""
-    with suppress(Exception):
+    # Not on fake tensors, which know no quantised ones.
+    with suppress(Exception), _disable_current_modes():
         return [leaf if isinstance(leaf, torch.Tensor) else None for leaf in value.unpack()]
     return []
 

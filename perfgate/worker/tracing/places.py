@@ -39,11 +39,16 @@ class Place:
 
 @dataclass(slots=True)
 class _Frame:
-    """A module that is being called. ``node`` is the autograd node inside which it was called, None in a forward."""
+    """A module that is being called.
+
+    ``node`` is the autograd node inside which it was called, None in a forward; ``resumed``: composite calls are
+    watched again for it.
+    """
 
     module: Any
     place: Place
     node: int | None
+    resumed: bool = False
 
 
 def clean(path: str) -> str:
@@ -52,9 +57,10 @@ def clean(path: str) -> str:
 
 
 class Places:
-    """``group`` is the composite call that is running now, or empty."""
+    """``group`` is the composite call that is running now, or empty; ``functions`` watches for them."""
 
     def __init__(self) -> None:
+        self.functions: Any = None
         self.group = ""
         self._groups: Counter[str] = Counter()
         self._paths: dict[int, tuple[Any, Place]] = {}
@@ -118,13 +124,22 @@ class Places:
             # Made on the fly or held out of the model's sight: named by its class, below whoever calls it.
             self.name_modules(module, ".".join(p for p in (self.here().module, type(module).__name__) if p))
             place = self._path(module) or Place()
-        self._stack.append(_Frame(module, place, _node_number()))
+        frame = _Frame(module, place, _node_number())
+        if self.functions is not None and self.functions.suspended:
+            frame.resumed = True
+            self.functions.suspended = False
+            self.functions.__enter__()
+        self._stack.append(frame)
 
     def _leave(self, module: Any, _inputs: Any, _output: Any) -> None:
         # Whatever was left by an exception on the way goes too.
         for depth in range(len(self._stack) - 1, -1, -1):
-            if self._stack[depth].module is module:
+            frame = self._stack[depth]
+            if frame.module is module:
                 del self._stack[depth:]
+                if frame.resumed and self.functions is not None:
+                    self.functions.__exit__(None, None, None)
+                    self.functions.suspended = True
                 return
 
     def _begin_update(self, *_: Any) -> None:

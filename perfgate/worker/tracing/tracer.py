@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from perfgate.records.graph import CONSTANT, META, PARAMETER, Call
 from perfgate.worker import trees
-from perfgate.worker.tracing import arguments, higher, kinds, packing
+from perfgate.worker.tracing import arguments, higher, kinds, layouts, packing
 from perfgate.worker.tracing.backups import Backups
 from perfgate.worker.tracing.groups import Groups
 from perfgate.worker.tracing.places import Place, Places
@@ -52,6 +52,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         self._deviceless = deviceless
         self._backups = backups or Backups()
         self._groups = Groups(self.places, self.values, deviceless=deviceless)
+        self.places.functions = self._groups
         self._unpacked: dict[object, list[Any]] = {}
         self._span_starts = 0
 
@@ -63,6 +64,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
     @contextmanager
     def running(self) -> Iterator[None]:
         """Trace what runs inside."""
+        higher.register(Tracer, Tracer._higher_order)
         with self.places.watching(), self._groups, self:
             yield
 
@@ -133,7 +135,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         self._before(func, read, changed)
         operands = {name: self._indices(found) for name, found in tensors.items()}
         operands.update({name: self._packed(value, place, name) for name, value in packed.items()})
-        result = self._run(func, args, kwargs)
+        result = layouts.settled(func, args, self._run(func, args, kwargs))
         if not changed and self._is_view(result, read):
             return result
         writes = self._indices(changed)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from perfgate.records.graph import CONSTANT, INTERMEDIATE, META, Value
 
@@ -31,7 +29,7 @@ class Storage:
         foreign: It may be what another library made of a tensor.
         place: The module that made it.
         value: The first value seen of it.
-        nbytes: What it holds now, 0 once it is gone.
+        nbytes: What it holds now.
     """
 
     number: int
@@ -44,7 +42,6 @@ class Storage:
     place: str = ""
     value: int = -1
     nbytes: int = 0
-    alive: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +69,6 @@ class Values:
         self._index: dict[tuple[object, ...], int] = {}
         self._names: dict[tuple[object, ...], Known] = {}
         self._weak: dict[object, object] = {}
-        # Keep a storage's identity from being given to another one, without its memory.
-        self._guards: dict[object, object] = {}
 
     def know(self, tensor: Any, known: Known) -> None:
         """Say what a tensor is; the first word on a storage and on each of its parts stands."""
@@ -116,34 +111,28 @@ class Values:
         key = _key(tensor, block)
         if key not in self._storages:
             self._storages[key] = self.storage(source)
-            self._guards[key] = StorageWeakRef(block) if block is not None else None
-            if block is None:
-                self._weak[key] = weakref.ref(tensor, lambda _: self._storages.pop(key, None))
+            self._weak[key] = weakref.ref(tensor if block is None else block, lambda _: self._forget(key))
 
     def key(self, tensor: Any) -> object:
         """Equal for tensors that share memory."""
         return _key(tensor, _storage_of(tensor))
 
     def _watch(self, key: object, record: Storage, tensor: Any, block: Any) -> None:
-        if block is not None:
-            self._guards[key] = StorageWeakRef(block)
-        # Without a storage of its own the tensor's id is all there is, and it is free again when the tensor goes.
-        forget = block is None
-        self._weak[key] = weakref.ref(tensor if forget else block, self._ending(key, record, forget=forget))
+        """Note the end of a storage, after which its address (without one: the tensor's id) may be another's."""
 
-    def _ending(self, key: object, record: Storage, *, forget: bool) -> Callable[[object], None]:
         def end(_: object) -> None:
             self.live -= record.nbytes
             record.nbytes = 0
-            record.alive = False
-            self._weak.pop(key, None)
-            if forget:
-                self._storages.pop(key, None)
+            self._forget(key)
 
-        return end
+        self._weak[key] = weakref.ref(tensor if block is None else block, end)
+
+    def _forget(self, key: object) -> None:
+        self._weak.pop(key, None)
+        self._storages.pop(key, None)
 
     def _resize(self, storage: Storage, nbytes: int) -> None:
-        if storage.alive and nbytes != storage.nbytes:
+        if nbytes != storage.nbytes:
             self.live += nbytes - storage.nbytes
             storage.nbytes = nbytes
             self.peak = max(self.peak, self.live)
@@ -193,7 +182,7 @@ class Values:
 
     def outliving(self) -> tuple[int, ...]:
         """First values of the storages that were made in the step and are still there."""
-        return tuple(sorted(s.value for s in self._storages.values() if s.made and s.alive and s.value >= 0))
+        return tuple(sorted({s.value for s in self._storages.values() if s.made and s.value >= 0}))
 
 
 def _canonical(device: str) -> str:

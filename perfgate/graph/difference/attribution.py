@@ -15,11 +15,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from perfgate.graph.edits import Edit
-from perfgate.graph.matching import Matching
-from perfgate.graph.modulemap import ModuleMap
-from perfgate.graph.opnames import family, parts
-from perfgate.graph.weighing import estimate
+from perfgate.graph.difference.edits import Edit
+from perfgate.graph.difference.matching import Matching
+from perfgate.graph.difference.modulemap import ModuleMap
+from perfgate.graph.difference.opnames import family, parts
+from perfgate.graph.difference.weighing import estimate
 from perfgate.records.graph import Operator, Profile
 
 PYTHON = "python"
@@ -39,8 +39,9 @@ _LEAST_SPREAD = 0.02
 _FAR = 5.0
 _FACTOR = 1.25
 _PART = 0.02
-# And it has to be this part of the whole change, where that is known.
+# And it has to be between these parts of the whole change, where that is known.
 _OF_WHOLE = 0.1
+_BEYOND_WHOLE = 3.0
 # A step that changed by less than this, or by less than so many standard errors, is not explained by anybody.
 _SAME = 0.005
 _CERTAIN = 2.0
@@ -256,8 +257,11 @@ def _far(before: float, after: float, spread: float, step: float) -> bool:
 
 
 def _explains(change: float, whole: float | None, measured: Measured) -> bool:
-    """Where the step was measured, what goes the other way or is a small part of its change explains nothing."""
-    return measured.ratio is None or (whole is not None and change / whole >= _OF_WHOLE)
+    """Where the step was measured: what goes the other way, or is a small part of its change, explains nothing.
+
+    Nor does what is far more than the step's whole change: then it was the profiled process that was disturbed there.
+    """
+    return measured.ratio is None or (whole is not None and _OF_WHOLE <= change / whole <= _BEYOND_WHOLE)
 
 
 def _as_drift(place: Place, sides: tuple[_Side, _Side], before: float, after: float) -> Drift:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from perfgate.graph.labels import composite
-from perfgate.graph.opnames import base_name, family, in_place, short
-from perfgate.graph.tensors import ARROW, Step, Tensor, parse, shape_text, step
+from perfgate.graph.difference.labels import composite
+from perfgate.graph.difference.opnames import base_name, family, in_place, short
+from perfgate.graph.difference.tensors import ARROW, Step, Tensor, parse, shape_text, step
 from perfgate.records.graph import Operator
 
 # Paths of model inputs begin so: ``inputs[0]``, ``inputs.mask``.
@@ -19,6 +19,7 @@ _INPUTS = ("inputs[", "inputs.")
 IN_PLACE = "in place → out of place"
 OUT_OF_PLACE = "out of place → in place"
 _OTHER = "other arguments"
+_SHARED = "operands that share memory otherwise"
 _SINGLE = "single operators"
 
 # Arguments in words; the others are called as their operator calls them.
@@ -100,7 +101,7 @@ def describe(base: Operator, head: Operator) -> Description:
     unlike = not _explained(weights, data, sizes_too=False)
     wider = not _explained(weights, data, sizes_too=True)
     return Description(
-        lines=lines if lines or sizes else (_OTHER,),
+        lines=lines if lines or sizes else (_SHARED if base.signature == head.signature else _OTHER,),
         sizes=sizes,
         own=hard or own_arguments or scalars or wider,
         soft=not hard and not own_arguments and not unlike and (scalars or wider),

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from perfgate.graph.difference.opnames import is_passing
 from perfgate.graph.operators.definition import RANDOM, SYNC
-from perfgate.graph.opnames import is_passing
 from perfgate.records.graph import Operator
 
 # A machine that exists nowhere: FLOP and bytes of a nanosecond, and what a launch takes.

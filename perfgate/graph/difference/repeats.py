@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 
-from perfgate.graph.edits import ADDED, Edit
-from perfgate.graph.matching import Matching, key
+from perfgate.graph.difference.edits import ADDED, Edit
+from perfgate.graph.difference.matching import Matching, key
 from perfgate.records.graph import Operator
 
 ONCE_MORE = "once more"

@@ -161,8 +161,8 @@ def test_compare__says_when_only_the_connections_changed():
     base = graph(*chain, fingerprint="1")
     head = graph(*chain[:2], replace(chain[2], sources=(0,)), fingerprint="2")
     found = compare(base, head)
-    assert [(change.name, change.how) for change in found.changes] == [("c", ("output of b → output of a",))]
-    assert found.sentences == ("c went from output of b to output of a",)
+    assert [(change.name, change.how) for change in found.changes] == [("c", ("reads from others", "b → a"))]
+    assert found.sentences == ("c reads from a instead of b",)
 
 
 def test_compare__says_when_no_operator_tells_the_difference():

@@ -10,13 +10,13 @@ import re
 from collections.abc import Sequence
 
 from perfgate import units
-from perfgate.graph.causes import RECOMPUTED
-from perfgate.graph.describing import IN_PLACE, OUT_OF_PLACE
-from perfgate.graph.grouping import Cause
-from perfgate.graph.repeats import ONCE_MORE, THE_SAME_AS
-from perfgate.graph.rewiring import REWIRED
-from perfgate.graph.tensors import ARROW
-from perfgate.graph.ties import OWN
+from perfgate.graph.difference.causes import RECOMPUTED
+from perfgate.graph.difference.describing import IN_PLACE, OUT_OF_PLACE
+from perfgate.graph.difference.grouping import Cause
+from perfgate.graph.difference.repeats import ONCE_MORE, THE_SAME_AS
+from perfgate.graph.difference.rewiring import REWIRED
+from perfgate.graph.difference.tensors import ARROW
+from perfgate.graph.difference.ties import OWN
 from perfgate.records.graph import BACKWARD, FORWARD, OperatorChange
 
 PYTHON = "python"

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import pairwise
 
-from perfgate.graph.alignment import Pair, align, increasing
-from perfgate.graph.modulemap import ModuleMap
-from perfgate.graph.opnames import base_name
-from perfgate.graph.tensors import parse
+from perfgate.graph.difference.alignment import Pair, align, increasing
+from perfgate.graph.difference.modulemap import ModuleMap
+from perfgate.graph.difference.opnames import base_name
+from perfgate.graph.difference.tensors import parse
 from perfgate.records.graph import Graph, Operator
 
 
@@ -83,7 +83,9 @@ def match(base: Graph, head: Graph) -> Matching:
 def key(operator: Operator) -> Hashable:
     """What an operator is, without its name: equal keys are the same operator."""
     if operator.signature:
-        return operator.signature, operator.phase, operator.repeat
+        # Operands that share memory are no part of a signature, but of what is read.
+        work = operator.flop, operator.read_bytes, operator.written_bytes
+        return operator.signature, operator.phase, operator.repeat, work
     attributes = tuple(sorted(operator.attributes.items()))
     return operator.op, operator.phase, operator.repeat, operator.inputs, operator.outputs, attributes
 
@@ -113,7 +115,8 @@ def _context(found: Matching, keys: Keys) -> None:
     numbers: dict[Hashable, int] = {}
     up = _upwards(found.base, keys[0], numbers), _upwards(found.head, keys[1], numbers)
     down = _downwards(found.base, keys[0], numbers), _downwards(found.head, keys[1], numbers)
-    whole = _joined(up[0], down[0], numbers), _joined(up[1], down[1], numbers)
+    # With the ancestry of all that comes after it, so that a constant's operators know where they end up.
+    whole = _downwards(found.base, up[0], numbers), _downwards(found.head, up[1], numbers)
     _by_name(found, whole)
     _by_class(found, whole)
     # What was put in among equal ones could be any of them: names tell before half of the context does.
@@ -140,10 +143,6 @@ def _downwards(side: Sequence[Operator], own: Sequence[int], numbers: dict[Hasha
             if 0 <= source < number:
                 readers[source].append(labels[number])
     return labels
-
-
-def _joined(up: Sequence[int], down: Sequence[int], numbers: dict[Hashable, int]) -> list[int]:
-    return [numbers.setdefault(("both", *pair), len(numbers)) for pair in zip(up, down, strict=True)]
 
 
 def _by_class(found: Matching, keys: Keys) -> None:

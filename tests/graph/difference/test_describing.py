@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.graph.describing import IN_PLACE, OUT_OF_PLACE, Description, describe
-from perfgate.graph.opnames import base_name, family, in_place, is_passing, parts, short
-from perfgate.graph.tensors import Tensor, parse, step
+from perfgate.graph.difference.describing import IN_PLACE, OUT_OF_PLACE, Description, describe
+from perfgate.graph.difference.opnames import base_name, family, in_place, is_passing, parts, short
+from perfgate.graph.difference.tensors import Tensor, parse, step
 from tests.graph.handmade import linear, operator
 
 CONV_IN, CONV_W = "float32[1,64,56,56]", "float32[64,64,3,3]"
@@ -122,6 +122,21 @@ def test_describe__number_of_inputs_and_of_turns():
     found = describe(base, head)
     assert found.lines == ("1 → 4 times",)
     assert found.sizes == ("[4] → [6]", "2 → 3 inputs")
+
+
+def test_describe__a_model_input_of_another_shape_is_named():
+    def first(size: int):
+        x = f"float32[1,3,{size},{size}]"
+        return operator("a", "convolution", inputs=(x, "float32[3,3,1,1]"), outputs=(x,), origins=("inputs[0]", "w"))
+
+    found = describe(first(8), first(9))
+    assert found.sizes[0] == "inputs[0] [1,3,8,8] → [1,3,9,9]"
+    assert found.own
+
+
+def test_describe__what_is_read_twice_is_read_once():
+    found = describe(operator("a", "add", read_bytes=4096), operator("a", "add", read_bytes=2048))
+    assert found.lines == ("operands that share memory otherwise",)
 
 
 def test_describe__what_cannot_be_told_is_said_so():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from perfgate.graph.difference import compare
 from perfgate.records.graph import Difference, Graph, Operator
@@ -59,6 +60,44 @@ def test_causes__autocast_leaving_a_layer_out_names_the_layer():
     base = autocast((weight, linear("b", dtype="bfloat16", sources=(1, 2), origins=("", ""))))
     head = autocast((cast("b/_to_copy", "bfloat16", "float32"), linear("b")))
     assert names(compare(base, head))[0] == "b"
+
+
+def test_causes__autocast_is_told_by_its_layers_and_not_by_its_casts():
+    def weight(name: str) -> Operator:
+        return operator(f"{name}/_to_copy", "_to_copy", inputs=("float32[64,64]",), outputs=("bfloat16[64,64]",),
+                        origins=(f"{name}.weight",), sources=(-1,))  # fmt: skip
+
+    base = graph(*(linear(f"m.{name}") for name in "abc"))
+    operators = [cast("m/_to_copy", "float32", "bfloat16")]
+    for name in "abc":
+        before = len(operators)
+        cast_weight = weight(f"m.{name}")
+        layer = linear(f"m.{name}", dtype="bfloat16", origins=("", ""), sources=(before - 1, before))
+        operators += [cast_weight, layer]
+    found = compare(base, graph(*operators))
+    assert [(change.name, change.what, change.count) for change in found.changes] == [
+        ("m.*", "changed", 3),
+        ("m.*/_to_copy", "added", 4),
+    ]
+
+
+def test_causes__several_layers_keep_their_name_beside_what_follows_in_the_same_way():
+    act: dict[str, Any] = {"inputs": (HALF,), "outputs": (HALF,)}
+    parts, other = [operator("in", "exp", **act)], [operator("in", "exp", **act)]
+    for number in range(3):
+        at = f"l.{number}"
+        parts += [
+            linear(f"{at}.conv2", dtype="bfloat16"),
+            operator(f"{at}.bn", "bn", **act),
+            operator(f"{at}.act", **act),
+        ]
+        other += [cast(f"{at}/_to_copy", "bfloat16", "float32"), linear(f"{at}.conv2"), operator(f"{at}.bn", "bn")]
+        other += [cast(f"{at}/_to_copy#2", "float32", "bfloat16"), operator(f"{at}.act", **act)]
+    found = compare(graph(*parts), graph(*other))
+    assert [change.name for change in found.changes] == ["l.*.conv2", "l.*/_to_copy", "l.*.bn"]
+    assert found.sentences[0].startswith(
+        "l.*.conv2 (3 operators) and 3 operators after it went from bfloat16 to float32"
+    )
 
 
 def test_causes__copies_behind_a_lost_layout_follow():

@@ -5,9 +5,9 @@ In: a matching without edits. Out: edits that say where from.
 
 from __future__ import annotations
 
-from perfgate.graph.edits import CHANGED, Edit
-from perfgate.graph.matching import Matching
-from perfgate.graph.tensors import ARROW
+from perfgate.graph.difference.edits import CHANGED, Edit
+from perfgate.graph.difference.matching import Matching
+from perfgate.graph.difference.tensors import ARROW
 
 REWIRED = "reads from others"
 _INPUTS = "the model's inputs"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.graph.patterns import listed, pattern
+from perfgate.graph.difference.patterns import listed, pattern
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from perfgate.graph.alignment import Pair
-from perfgate.graph.matching import Matching
-from perfgate.graph.tensors import ARROW
+from perfgate.graph.difference.alignment import Pair
+from perfgate.graph.difference.matching import Matching
+from perfgate.graph.difference.tensors import ARROW
 from perfgate.records.graph import FORWARD
 
 OWN = "own weight"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfgate.graph.matching import match
-from perfgate.graph.modulemap import ModuleMap
+from perfgate.graph.difference.matching import match
+from perfgate.graph.difference.modulemap import ModuleMap
 from perfgate.records.graph import Graph
 from tests.graph.handmade import graph, linear, operator
 
@@ -66,6 +66,32 @@ def test_match__code_moved_to_another_place_of_its_module_is_found():
     moved = [base.operators[n] for n in (0, 2, 1, 3)]
     head = graph(*(replace(found, sources=()) for found in moved))
     assert len(match(base, head).pairs()) == 4
+
+
+def test_match__operators_that_read_nothing_are_known_by_where_they_end():
+    # Two tables, each looked up for its own layer: the first of two equal layers is gone.
+    def layers(*numbers: int) -> Graph:
+        found = [operator("in", "exp", sources=())]
+        for number in numbers:
+            found.append(operator(f"l{number}/index", "index", sources=()))
+            found.append(operator(f"l{number}/add", "add", sources=(len(found) - 2, len(found) - 1)))
+        return graph(*found, chain=False)
+
+    assert named(layers(0, 1, 2), layers(0, 1)) == {
+        name: name for name in ("in", "l0/index", "l0/add", "l1/index", "l1/add")
+    }
+
+
+def test_match__a_block_put_in_before_its_like_is_added_as_a_whole():
+    def stage(blocks: int) -> Graph:
+        parts = [operator("stem", "exp"), linear("s.0.first", width=32)]
+        parts += [linear("s.0.second"), operator("s.0.act")]
+        for number in range(1, blocks):
+            parts += [linear(f"s.{number}.first"), linear(f"s.{number}.second"), operator(f"s.{number}.act")]
+        return graph(*parts, operator("out", "sum"))
+
+    base, head = stage(2), stage(3)
+    assert {head.operators[j].module for j in match(base, head).added()} == {"s.2.first", "s.2.second", "s.2.act"}
 
 
 def test_gaps__hold_what_is_unmatched_between_pairs_in_order():

@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfgate.graph import alignment
-from perfgate.graph.alignment import align, increasing
+from perfgate.graph.difference import alignment
+from perfgate.graph.difference.alignment import align, increasing
 
 KEYS = st.lists(st.integers(0, 4), max_size=12)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from perfgate.graph.opnames import is_passing, short
-from perfgate.graph.tensors import ARROW
+from perfgate.graph.difference.opnames import is_passing, short
+from perfgate.graph.difference.tensors import ARROW
 from perfgate.records.graph import FORWARD, Operator
 
 # Kinds of operators that a label names one by one.

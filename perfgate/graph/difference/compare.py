@@ -12,17 +12,17 @@ import math
 from collections.abc import Sequence
 
 from perfgate import units
-from perfgate.graph.attribution import PYTHON, Drift, Measured, Times, attribute
-from perfgate.graph.causes import roots
-from perfgate.graph.edits import Edit, find
-from perfgate.graph.grouping import Cause, Finding, group, with_shares
-from perfgate.graph.matching import Matching, match
-from perfgate.graph.opnames import short
-from perfgate.graph.patterns import listed
-from perfgate.graph.repeats import tell
-from perfgate.graph.rewiring import rewired
-from perfgate.graph.tensors import ARROW
-from perfgate.graph.wording import sentences
+from perfgate.graph.difference.attribution import PYTHON, Drift, Measured, Times, attribute
+from perfgate.graph.difference.causes import roots
+from perfgate.graph.difference.edits import Edit, find
+from perfgate.graph.difference.grouping import Cause, Finding, group, with_shares
+from perfgate.graph.difference.matching import Matching, match
+from perfgate.graph.difference.opnames import short
+from perfgate.graph.difference.patterns import listed
+from perfgate.graph.difference.repeats import tell
+from perfgate.graph.difference.rewiring import rewired
+from perfgate.graph.difference.tensors import ARROW
+from perfgate.graph.difference.wording import sentences
 from perfgate.records.graph import Difference, Graph, OperatorChange, Profile
 
 SLOWER = "slower"

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import islice
 
-from perfgate.graph.edits import ADDED, CHANGED, REMOVED, Edit
-from perfgate.graph.matching import Matching
-from perfgate.graph.opnames import base_name, family
+from perfgate.graph.difference.edits import ADDED, CHANGED, REMOVED, Edit
+from perfgate.graph.difference.matching import Matching
+from perfgate.graph.difference.opnames import base_name, family
 from perfgate.records.graph import BACKWARD, FORWARD, Operator
 
 RECOMPUTED = "computed again in the backward pass"

@@ -10,12 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from perfgate.graph.describing import describe
-from perfgate.graph.labels import composite, label, replacement
-from perfgate.graph.matching import Matching, key
-from perfgate.graph.opnames import base_name, is_passing
-from perfgate.graph.ties import ties
-from perfgate.graph.weighing import main
+from perfgate.graph.difference.describing import describe
+from perfgate.graph.difference.labels import composite, label, replacement
+from perfgate.graph.difference.matching import Matching, key
+from perfgate.graph.difference.opnames import base_name, is_passing
+from perfgate.graph.difference.ties import ties
+from perfgate.graph.difference.weighing import main
 from perfgate.records.graph import Operator
 
 ADDED = "added"

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.graph.causes import RECOMPUTED
-from perfgate.graph.grouping import Cause, Finding
-from perfgate.graph.repeats import ONCE_MORE, THE_SAME_AS
-from perfgate.graph.ties import OWN
-from perfgate.graph.wording import sentence, sentences
+from perfgate.graph.difference.causes import RECOMPUTED
+from perfgate.graph.difference.grouping import Cause, Finding
+from perfgate.graph.difference.repeats import ONCE_MORE, THE_SAME_AS
+from perfgate.graph.difference.ties import OWN
+from perfgate.graph.difference.wording import sentence, sentences
 from perfgate.records.graph import OperatorChange
 
 

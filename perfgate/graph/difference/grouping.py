@@ -10,16 +10,16 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from perfgate.graph.attribution import Times
-from perfgate.graph.causes import RECOMPUTED, clusters
-from perfgate.graph.edits import ADDED, CHANGED, REMOVED, Edit
-from perfgate.graph.labels import label
-from perfgate.graph.matching import Matching
-from perfgate.graph.patterns import ANY, listed, pattern
-from perfgate.graph.repeats import ONCE_MORE
-from perfgate.graph.rewiring import REWIRED
-from perfgate.graph.tensors import ARROW
-from perfgate.graph.weighing import estimate, main, moved, worked
+from perfgate.graph.difference.attribution import Times
+from perfgate.graph.difference.causes import RECOMPUTED, clusters
+from perfgate.graph.difference.edits import ADDED, CHANGED, REMOVED, Edit
+from perfgate.graph.difference.labels import label
+from perfgate.graph.difference.matching import Matching
+from perfgate.graph.difference.patterns import ANY, listed, pattern
+from perfgate.graph.difference.repeats import ONCE_MORE
+from perfgate.graph.difference.rewiring import REWIRED
+from perfgate.graph.difference.tensors import ARROW
+from perfgate.graph.difference.weighing import estimate, main, moved, worked
 from perfgate.records.graph import FORWARD, Operator, OperatorChange
 
 _TEXTS = 4

@@ -1,0 +1,39 @@
+"""Floor 3, worker. Layouts that operators have on a device and torch's shapes-only versions forget.
+
+In: a result without contents. Out: the same in the layout that the operator gives it on the CPU and on GPUs. Without
+it everything behind a convolution would seem contiguous, and a model that has lost ``channels_last`` unchanged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def settled(func: Any, args: Any, result: Any) -> Any:
+    """``result`` of ``func`` on ``args``, laid out as on a device; only results on meta are ever changed."""
+    name = func._schema.name
+    if name == "aten::convolution":
+        return _laid_out(result, args[0], args[1])
+    if name == "aten::convolution_backward":
+        # Gradients lie as what they are gradients of.
+        return (_laid_out(result[0], args[1]), _laid_out(result[1], args[2]), *result[2:])
+    return result
+
+
+def _laid_out(result: Any, *given: Any) -> Any:
+    if not isinstance(result, torch.Tensor) or not result.is_meta:
+        return result
+    wanted = _FORMATS.get(result.dim())
+    if wanted is None or not any(_last(tensor, wanted) for tensor in given):
+        return result
+    return torch.empty_like(result, memory_format=wanted)
+
+
+def _last(tensor: Any, wanted: Any) -> bool:
+    """Whether a tensor's channels come last, and not only because there is one of them or one place."""
+    there = isinstance(tensor, torch.Tensor) and tensor.dim() in _FORMATS
+    return there and tensor.is_contiguous(memory_format=wanted) and not tensor.is_contiguous()
