@@ -71,7 +71,7 @@ def to_tree(value: object, *, lean: bool = False) -> Any:
 
 def _is_default(field: dataclasses.Field[Any], value: object) -> bool:
     if field.default_factory is not dataclasses.MISSING:
-        return value == field.default_factory()
+        return bool(value == field.default_factory())
     # 1 == True == 1.0 in Python, not in JSON.
     return field.default is not dataclasses.MISSING and type(value) is type(field.default) and value == field.default
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from perfgate.records.protocol import Open
-from perfgate.worker import naming, preparing, seeds
+from perfgate.worker import inputs, naming, preparing, seeds
 from perfgate.worker.failures import phase, refuse
 from perfgate.worker.inputs import Arguments
 from perfgate.worker.preparing import Side

@@ -183,6 +183,25 @@ def _conv_with_state(site: Site) -> Sequence[TypeProto]:
     return [site.like(0), site.like(0, (batch, channels, (kernel - 1) * site.integer("dilation", 1)))]
 
 
+def _blocked(site: Site) -> Sequence[TypeProto]:
+    """``ReorderInput``: blocks of channels, whatever the layout before."""
+    before = site.dims(0)
+    return [site.like(0, (before[0], before[-1], *before[1:-1]) if site.integer("channels_last") else before)]
+
+
+def _unblocked(site: Site) -> Sequence[TypeProto]:
+    """``ReorderOutput``: ``channels`` of them are no padding."""
+    before, channels = site.dims(0), site.integer("channels")
+    if site.integer("channels_last"):
+        return [site.like(0, (before[0], *before[2:], channels))]
+    return [site.like(0, (before[0], channels, *before[2:]))]
+
+
+def _enlarged(site: Site) -> Sequence[TypeProto]:
+    scales = site.integers("scales") or []
+    return [site.like(0, tuple(size * scale for size, scale in zip(site.shape(0), scales, strict=True)))]
+
+
 _FIRST = """
     BiasAdd BiasSoftmax BranchwiseRMSNorm FastGelu GatedAdd GatedRMSNorm Gelu GroupNorm Inverse LinearAttentionGate
     MRotaryEmbedding MoE MoEPacked QuickGelu RotaryEmbedding ScaledSiLU SkipGroupNorm Trilu QOrderedGelu
@@ -209,6 +228,9 @@ FUSED: dict[str, ShapeFunction] = {
     "com.microsoft.nchwc::GlobalAveragePool": lambda site: delegated(site, "GlobalAveragePool", (0,), 1),
     "com.microsoft.nchwc::GlobalMaxPool": lambda site: delegated(site, "GlobalMaxPool", (0,), 1),
     "com.microsoft.nchwc::MaxPool": lambda site: delegated(site, "MaxPool", (0,), 12, _POOL),
+    "com.microsoft.nchwc::ReorderInput": _blocked,
+    "com.microsoft.nchwc::ReorderOutput": _unblocked,
+    "com.microsoft.nchwc::Upsample": _enlarged,
     "com.microsoft::BiasSplitGelu": _split_gelu,
     "com.microsoft::CDist": _distances,
     "com.microsoft::CausalConvWithState": _conv_with_state,
