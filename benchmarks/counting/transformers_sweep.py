@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.counting import ours
-from benchmarks.counting.apart import Outcome, apart
+from benchmarks.counting.apart import Outcome, apart, one_line
 from benchmarks.counting.ours import Count, Wanted
 from benchmarks.counting.packages import how_to_get, missing, version
 from benchmarks.counting.zoo.transformers_configs import ARCHITECTURES, LLAMA_70B, LLAMA_TOKENS, Architecture
@@ -49,8 +49,11 @@ def build_own(name: str) -> Own:
         plain = model.eval()
     positional, keywords = tensors.arguments(ARCHITECTURES[name].inputs)
     torch.set_num_threads(1)
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        plain(*positional, **keywords)
+    try:
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            plain(*positional, **keywords)
+    except Exception as error:  # noqa: BLE001 - the other counter's fault; its parameters stand
+        return Own(params=params, flop=None, why_no_flop=one_line(error))
     return Own(params=params, flop=int(counter.get_total_flops()))
 
 
@@ -67,7 +70,7 @@ def row(name: str, count: Count, own: Outcome) -> tuple[str, ...]:
     params, flop = "-", "-"
     if not own.reason:
         params = "equal" if own.value.params == totals.params else f"own {own.value.params}"
-        flop = "equal" if own.value.flop == totals.flop else f"{own.value.flop}"
+        flop = "equal" if own.value.flop == totals.flop else str(own.value.flop or "-")
     return (
         name,
         totals.source,
@@ -99,6 +102,8 @@ def small(names: Sequence[str]) -> int:
     for name, own in owns.items():
         if own.reason:
             print(f"* {name}: no reference: {own.reason}")
+        elif own.value.why_no_flop:
+            print(f"* {name}: FlopCounterMode: {own.value.why_no_flop}")
     counted = [count for count in found if count.graph is not None]
     wrong = [
         count.name

@@ -60,7 +60,6 @@ def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
     )
 
 
-
 def _forward(request: Open, loaded: Loaded, arguments: Arguments) -> Any:
     def forward() -> object:
         with loading.autocast(request.workload.dtype, request.workload.device):

@@ -1,13 +1,14 @@
 """``perfgate count`` as a user types it, on a scratch folder with small models."""
 
 import json
-import os
-import subprocess
-import sys
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from perfgate.cli import app
 
 KEYS = {
     "flop", "mac", "params", "weight_bytes", "traffic_bytes", "intensity", "peak_activation_bytes", "operators",
@@ -64,25 +65,43 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def count(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environ = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    return subprocess.run(
-        [sys.executable, "-m", "perfgate", "count", *arguments],
-        cwd=folder, env=environ, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-def tree(folder: Path, *arguments: str) -> dict:
-    done = count(folder, *arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+@pytest.fixture
+def count(folder, monkeypatch, capsys):
+    """The command, run in ``folder``; its workers are processes of their own all the same."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+
+    def run(*arguments: str) -> Done:
+        code = app.run(["count", *arguments])
+        out, err = capsys.readouterr()
+        return Done(code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def tree(count):
+    def run(*arguments: str) -> dict[str, Any]:
+        done = count(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    return run
 
 
 CONV, HEAD = 2 * 3 * 9 * 8 * 64, 2 * 512 * 10
 
 
-def test_count__callable_has_the_fixed_keys(folder):
-    found = tree(folder, "nets:net", "--inputs", "float32[1,3,8,8]")
+def test_count__callable_has_the_fixed_keys(folder, count, tree):
+    found = tree("nets:net", "--inputs", "float32[1,3,8,8]")
     assert found.keys() >= KEYS
     assert found["flop"] == CONV + HEAD == 2 * found["mac"]
     assert found["params"] == 3 * 9 * 8 + 8 + 512 * 10 + 10
@@ -93,24 +112,24 @@ def test_count__callable_has_the_fixed_keys(folder):
     assert found["not_counted"] == []
 
 
-def test_count__batch_mode_and_dtype(folder):
-    one = tree(folder, "nets:net", "--inputs", "float32[batch,3,8,8]")
-    eight = tree(folder, "nets:net", "--inputs", "float32[1,3,8,8]", "--batch", "8")
+def test_count__batch_mode_and_dtype(folder, count, tree):
+    one = tree("nets:net", "--inputs", "float32[batch,3,8,8]")
+    eight = tree("nets:net", "--inputs", "float32[1,3,8,8]", "--batch", "8")
     assert eight["flop"] == 8 * one["flop"]
-    half = tree(folder, "nets:net", "--inputs", "float32[1,3,8,8]", "--dtype", "bfloat16")
+    half = tree("nets:net", "--inputs", "float32[1,3,8,8]", "--dtype", "bfloat16")
     assert half["flop"] == one["flop"]
     assert half["weight_bytes"] == one["weight_bytes"] // 2
     # The image needs no gradient, so the first convolution has only that of its weight.
-    train = tree(folder, "nets:net", "--inputs", "float32[1,3,8,8]", "--mode", "train")
+    train = tree("nets:net", "--inputs", "float32[1,3,8,8]", "--mode", "train")
     assert train["flop"] == 2 * CONV + 3 * HEAD
 
 
-def test_count__keyword_inputs(folder):
-    found = tree(folder, "nets:Scaled", "--inputs", "x=float32[2,16]", "--inputs", "mask=float32[2,16]")
+def test_count__keyword_inputs(folder, count, tree):
+    found = tree("nets:Scaled", "--inputs", "x=float32[2,16]", "--inputs", "mask=float32[2,16]")
     assert found["flop"] == 2 * 2 * 16 * 4
 
 
-def test_count__model_of_the_configuration(folder):
+def test_count__model_of_the_configuration(folder, count, tree):
     (folder / "perfgate.toml").write_text(
         textwrap.dedent("""
         version = 1
@@ -125,28 +144,28 @@ def test_count__model_of_the_configuration(folder):
         inputs = ["float32[batch,16]"]
         """)
     )
-    assert tree(folder, "plain")["flop"] == 4 * (CONV + HEAD)
-    own = tree(folder, "own", "--batch", "3")
+    assert tree("plain")["flop"] == 4 * (CONV + HEAD)
+    own = tree("own", "--batch", "3")
     assert own["flop"] == 2 * 3 * 16 * 4
     assert own["not_counted"] == []
 
 
-def test_count__custom_operator_without_formula_is_named(folder):
-    found = tree(folder, "nets:Custom", "--inputs", "float32[2,16]")
+def test_count__custom_operator_without_formula_is_named(folder, count, tree):
+    found = tree("nets:Custom", "--inputs", "float32[2,16]")
     assert found["flop"] == 0
     assert [item["op"] for item in found["not_counted"]] == ["mylib::fused"]
-    shown = count(folder, "nets:Custom", "--inputs", "float32[2,16]")
+    shown = count("nets:Custom", "--inputs", "float32[2,16]")
     assert "Not counted: mylib::fused (1 call" in shown.stdout
 
 
-def test_count__model_that_looks_at_values_runs_for_real_and_says_so(folder):
-    found = tree(folder, "nets:Peeks", "--inputs", "float32[1000,16]")
+def test_count__model_that_looks_at_values_runs_for_real_and_says_so(folder, count, tree):
+    found = tree("nets:Peeks", "--inputs", "float32[1000,16]")
     assert found["flop"] == 2 * 1000 * 16 * 4
     assert found["source"] == "real"
     assert any("real tensors" in note for note in found["notes"])
 
 
-def test_count__onnx_file(folder):
+def test_count__onnx_file(folder, count, tree):
     onnx = pytest.importorskip("onnx")
     helper, kinds = onnx.helper, onnx.TensorProto
     weight = helper.make_tensor("w", kinds.FLOAT, [16, 4], [0.5] * 64)
@@ -156,13 +175,13 @@ def test_count__onnx_file(folder):
         [helper.make_tensor_value_info("y", kinds.FLOAT, ["N", 4])], [weight],
     )  # fmt: skip
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), folder / "net.onnx")
-    found = tree(folder, "net.onnx", "--inputs", "float32[batch,16]", "--batch", "5")
+    found = tree("net.onnx", "--inputs", "float32[batch,16]", "--batch", "5")
     assert found["flop"] == 2 * 5 * 16 * 4
     assert found["params"] == 64
-    refused = count(folder, "net.onnx")
+    refused = count("net.onnx")
     assert refused.returncode == 2
     assert "'N'" in refused.stderr or "N" in refused.stderr.split()
-    trained = count(folder, "net.onnx", "--mode", "train")
+    trained = count("net.onnx", "--mode", "train")
     assert trained.returncode == 2
     assert "--mode" in trained.stderr
 
@@ -183,7 +202,7 @@ def test_count__onnx_file(folder):
         (("gone.onnx",), 2, "gone.onnx"),
     ],
 )
-def test_count__bad_input_is_one_clear_sentence(folder, arguments, code, said):
-    done = count(folder, *arguments)
+def test_count__bad_input_is_one_clear_sentence(count, arguments, code, said):
+    done = count(*arguments)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
     assert "Traceback" not in done.stderr

@@ -4,7 +4,7 @@ import pytest
 
 from perfgate import expressions
 
-NAMES = {"out0": (2, 3, 4), "weight": (5, 6), "groups": 2, "x": ()}
+NAMES: dict[str, expressions.Given] = {"out0": (2, 3, 4), "weight": (5, 6), "groups": 2, "x": ()}
 
 
 @pytest.mark.parametrize(

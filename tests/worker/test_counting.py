@@ -81,7 +81,7 @@ def test_parameters__packed_elements_where_nobody_says_what_they_stand_for():
     assert counting.parameters(nn.ParameterList([packed])) == 100
 
 
-class Wrapped(torch.Tensor):
+class Wrapped(torch.Tensor):  # type: ignore[name-defined]
     """A weight of logical float32 that holds bytes and scales, as packages for quantisation make them."""
 
     @staticmethod

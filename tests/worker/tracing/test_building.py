@@ -174,13 +174,13 @@ def test_count__seventy_billion_parameters_fit_into_little_memory(factory):
     assert trace.parameters == 70_553_706_496
     # Two bytes each, and the tables of 80 layers.
     assert trace.weight_bytes == 2 * trace.parameters + 80 * 2 * 64
-    assert 0 < reply.peak_rss_bytes < 3 * GIB
+    assert 0 < (reply.peak_rss_bytes or 0) < 3 * GIB
     products = [call for call in trace.calls if call.op == "aten::mm"]
     assert len(products) == 80 * 7 + 1
     assert products[-1].module == "head"
     assert {value.dtype for value in trace.values if value.role == "parameter"} == {"bfloat16"}
     # Its logits alone are 128256 x 2048 numbers of two bytes.
-    assert trace.peak_bytes > 2 * 128_256 * 2048
+    assert (trace.peak_bytes or 0) > 2 * 128_256 * 2048
 
 
 def test_count__is_what_the_real_build_gives(factory):
@@ -189,7 +189,9 @@ def test_count__is_what_the_real_build_gives(factory):
     opened = child.ask(request)
     child.close()
     assert isinstance(opened, Opened), opened
+    assert opened.probe is not None
     built = opened.probe.trace
+    assert built is not None
 
     trace = counted(factory, "small", ("int64[batch,16] < 100",)).trace
 

@@ -3,6 +3,8 @@
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -78,6 +80,7 @@ def test_peak__training_holds_activations_until_their_gradient(real):
     layer = 4 * 100 * 8
     # What goes into a layer, and what its two modules make.
     assert plain.peak_bytes == 3 * layer
+    assert trained.peak_bytes is not None
     assert trained.peak_bytes >= 6 * layer
     assert trained.peak_bytes == trace_callable(model, (x,), train=True, real=real).peak_bytes
 
@@ -137,7 +140,7 @@ def test_step__is_a_warm_one():
 
 def test_step__the_optimisers_state_is_there_already():
     model = nn.Linear(4, 2)
-    optimizers = []
+    optimizers: list[Any] = []
 
     def step(x):
         if not optimizers:

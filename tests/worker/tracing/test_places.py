@@ -195,7 +195,7 @@ def test_backward__recomputed_operators_keep_their_module(reentrant):
 
 
 def test_backward__of_a_function_of_the_users_own():
-    class Square(torch.autograd.Function):
+    class Square(torch.autograd.Function):  # type: ignore[name-defined]
         @staticmethod
         def forward(ctx, x):
             ctx.save_for_backward(x)

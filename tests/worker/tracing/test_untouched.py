@@ -84,7 +84,7 @@ def snapshot(model):
         ],
         "classes": [type(child) for child in model.modules()],
         "process": process(),
-        "generators": [torch.get_rng_state(), *np.random.get_state()[1:3]],
+        "generators": [torch.get_rng_state(), *tuple(np.random.get_state())[1:3]],
         "python": random.getstate(),
     }
 

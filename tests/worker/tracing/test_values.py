@@ -165,7 +165,7 @@ def test_value__ragged_sizes_are_not_known():
     assert operand(trace, trace.calls[0], "self").shape == (2, -1, 4)
 
 
-class Int8(torch.Tensor):
+class Int8(torch.Tensor):  # type: ignore[name-defined]
     """A wrapper of a quantised weight that handles operators itself."""
 
     @staticmethod
