@@ -34,7 +34,7 @@ GIT = ("git", "-c", "user.name=bench", "-c", "user.email=bench@example.invalid",
 CONFIG = """
 version = 1
 [gate]
-looks = [3, 8]
+looks = {looks}
 pairs_per_round = 4
 independent_pairs = true
 block = "8ms"
@@ -64,11 +64,14 @@ class Found:
     error: str = ""
 
 
-def repository(folder: Path, kind: Kind, tolerance: str) -> Path:
+LOOKS, QUICK_LOOKS = "[3, 8]", "[2]"
+
+
+def repository(folder: Path, kind: Kind, looks: str, tolerance: str) -> Path:
     """``main`` holds the model as it was, ``change`` as it is."""
     folder.mkdir(parents=True)
     _git(folder, "init", "--quiet", "--initial-branch", "main")
-    config = CONFIG.format(tolerance=tolerance, inputs=INPUTS[kind.model]) + "\n".join(kind.setting) + "\n"
+    config = CONFIG.format(looks=looks, tolerance=tolerance, inputs=INPUTS[kind.model]) + "\n".join(kind.setting) + "\n"
     (folder / "perfgate.toml").write_text(config.lstrip(), encoding="utf-8")
     (folder / "net.py").write_text(kind.base.lstrip(), encoding="utf-8")
     _git(folder, "add", "--all")
@@ -83,11 +86,11 @@ def _git(folder: Path, *arguments: str) -> None:
     subprocess.run([*GIT, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-def run(name: str, folder: Path, tolerance: str) -> Found:
+def run(name: str, folder: Path, looks: str, tolerance: str) -> Found:
     """The gate on one kind, with this interpreter as the model's."""
     kind = KINDS[name]
     slug = re.sub(r"\W+", "-", name).strip("-")
-    root, out = repository(folder / slug, kind, tolerance), folder / f"{slug}-out"
+    root, out = repository(folder / slug, kind, looks, tolerance), folder / f"{slug}-out"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GITHUB_")}
     environment |= {
         "PYTHONPATH": str(ours.ROOT),
@@ -180,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="bench-detection-") as scratch:
         folder = arguments.keep or Path(scratch)
         for name in names:
-            found.append(run(name, folder, arguments.tolerance))
+            found.append(run(name, folder, QUICK_LOOKS if arguments.quick else LOOKS, arguments.tolerance))
             last = found[-1]
             print(f"{name}: {'right' if last.named else 'WRONG'}: {last.first or last.error}", file=sys.stderr)
             print(f"    Why: {last.why}", file=sys.stderr, flush=True)

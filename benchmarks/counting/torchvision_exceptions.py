@@ -110,7 +110,11 @@ def _quantised(example: Example) -> str:
     saved, channels = plain.totals.params - graph.totals.params, channels_normalised(plain)
     if saved != channels:
         return ""
-    return f"F is as published; {saved} parameters fewer, since each normalised channel's scale and shift become a bias"
+    heads = " (both without auxiliary heads)" if has_auxiliary_heads(entry) else ""
+    return (
+        f"F is as published; {saved} parameters fewer than the floating-point model{heads}: one for each normalised "
+        "channel, whose scale and shift become a bias"
+    )
 
 
 def _graph(example: Example, name: str) -> Graph | None:

@@ -144,8 +144,9 @@ class Prober:
         try:
             try:
                 modules = modules_of_all(models.values())
-                if len(models) > 1:
-                    # Counting FLOP needs it in every child: with several of them the factory imports it once.
+                workloads = [workload for spec in models.values() for workload in spec.workloads]
+                if len(models) > 1 and any(w.mode != "infer" or w.compile != "eager" for w in workloads):
+                    # Optimisers and compiled models import it: with several children the factory does so once.
                     modules = (*modules, DYNAMO)
                 factory = Factory(self._where, self._sides[side], models.values(), modules)
                 prepared = factory.prepared()

@@ -71,7 +71,7 @@ def test_other_counters__quick_shows_torchs_own_counter_wrong_and_ours_right(cap
     out = capsys.readouterr().out
     (attention,) = (line for line in out.splitlines() if line.startswith("| SDPA"))
     assert [cell.strip() for cell in attention.strip("|").split("|")][1:] == ["6 291 456", "**0**", "6 291 456"]
-    assert "wrong: none" in out
+    assert "perfgate: 4 of 4 rows right" in out
 
 
 def test_cell__marks_wrong_figures_and_crashes():

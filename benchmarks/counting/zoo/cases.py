@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,7 @@ class Attention(nn.Module):  # type: ignore[misc]
     """One scaled_dot_product_attention of a tensor with itself."""
 
     def forward(self, x: Any) -> Any:
-        return functional.scaled_dot_product_attention(x, x, x)
+        return nn.functional.scaled_dot_product_attention(x, x, x)
 
 
 class Gram(nn.Module):  # type: ignore[misc]
@@ -61,7 +60,7 @@ class FunctionalConvolution(nn.Module):  # type: ignore[misc]
         self.weight = nn.Parameter(torch.zeros(16, 16, 3, 3))
 
     def forward(self, x: Any) -> Any:
-        return functional.conv2d(x, self.weight, padding=1)
+        return nn.functional.conv2d(x, self.weight, padding=1)
 
 
 class InnerDepthwise(nn.Module):  # type: ignore[misc]

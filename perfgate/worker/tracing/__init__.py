@@ -2,8 +2,8 @@
 
 In: a model and its step. Out: ``records.graph.Trace``.
 
-Start at :func:`trace` (an opened workload), :func:`trace_callable` (a plain call) or :func:`count` (a model that is
-built without weights). All three describe an ``attempt.Job``, and ``run`` traces it. Map:
+Start at :func:`trace` (an opened workload), :func:`trace_callable` (a plain call) or ``building.count`` (a model that
+is built without weights). All three describe an ``attempt.Job``, and ``run`` traces it. Map:
 
 * ``run``: on which kind of tensors. ``attempt``: on one kind, after which the model is as it was (``standin``,
   ``substitutes``, ``backups``). ``roots`` finds the modules, ``mixing`` lets tensors with and without contents work

@@ -81,10 +81,10 @@ def attempt(job: Job, kind: str, note: str = "") -> Trace:
         step = job.make(plain, arguments)
         stack.enter_context(substitutes.fake_mode or nullcontext())
         if not job.warm:
-            first = _tracer(job, kind, backups)
+            first = _tracer(job, kind, backups, arguments)
             with first.running():
                 step(first)
-        tracer = _tracer(job, kind, backups)
+        tracer = _tracer(job, kind, backups, arguments)
         _introduce(tracer, {**job.modules, **({"": plain} if plain is not job.plain else {})}, arguments)
         with tracer.running():
             result = step(tracer)
@@ -107,10 +107,12 @@ def attempt(job: Job, kind: str, note: str = "") -> Trace:
     )
 
 
-def _tracer(job: Job, kind: str, backups: Backups) -> Tracer:
+def _tracer(job: Job, kind: str, backups: Backups, arguments: Arguments) -> Tracer:
     deviceless = kind in {META, VALUES}
-    run = Mixer().run if deviceless else as_it_is
-    return Tracer(run=run, device=job.device, backups=backups, deviceless=deviceless)
+    real = [tensor.device for _, tensor in trees.tensors((arguments.args, arguments.kwargs)) if not tensor.is_meta]
+    home = None if kind != VALUES else next(iter(real), torch.device("cpu"))
+    run = Mixer(home).run if deviceless else as_it_is
+    return Tracer(run=run, device=job.device, backups=backups, deviceless=deviceless, home=home)
 
 
 def _sizes(job: Job) -> tuple[int, int]:

@@ -34,14 +34,20 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
     """Writes down calls; :attr:`places` and :attr:`values` are told what is known before the step.
 
     ``run`` runs an operator, ``device`` is the model's own. What the step overwrites goes to ``backups`` first.
-    ``deviceless``: tensors are on no device, so that autocast raises :class:`NeedsDeviceError`.
+    ``deviceless`` and ``home``: see ``groups``.
     """
 
     # Control flow, flex attention and the like come through this mode too.
     supports_higher_order_operators = True
 
     def __init__(
-        self, *, run: Run = as_it_is, device: str = "", backups: Backups | None = None, deviceless: bool = False
+        self,
+        *,
+        run: Run = as_it_is,
+        device: str = "",
+        backups: Backups | None = None,
+        deviceless: bool = False,
+        home: Any = None,
     ) -> None:
         super().__init__()
         self.values = Values(device)
@@ -51,7 +57,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         self._run = run
         self._deviceless = deviceless
         self._backups = backups or Backups()
-        self._groups = Groups(self.places, self.values, deviceless=deviceless)
+        self._groups = Groups(self.places, self.values, self.calls, deviceless=deviceless, home=home)
         self.places.functions = self._groups
         self._unpacked: dict[object, list[Any]] = {}
         self._span_starts = 0

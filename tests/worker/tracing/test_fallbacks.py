@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402, N812
 
 from perfgate.worker.tracing import trace_callable  # noqa: E402
 from tests.worker.tracing.reading import only, operand, ops  # noqa: E402
@@ -111,6 +112,54 @@ def test_mixed__a_small_tensor_that_becomes_a_large_one_takes_no_memory():
     trace = trace_callable(work, (torch.ones(1),))
     assert trace.source == "meta"
     assert trace.values[trace.calls[-1].outputs[0]].shape == (1 << 40,)
+
+
+class Masked(nn.Module):
+    """Attention that looks whether its mask hides anything, as packages for language models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.q = nn.Linear(16, 16)
+        self.unused = nn.Parameter(torch.zeros(16, 16))
+
+    def forward(self, x, mask):
+        mask = mask.to(device=x.device, dtype=torch.bool)
+        if mask.all():
+            return self.q(x)
+        seen = torch.ones(mask.shape, dtype=torch.bool, device=x.device)
+        assert (seen & mask).any()
+        steps = torch.tensor([0, 2], device=x.device)
+        x[:, mask[0]] = 0
+        q = self.q(x) + torch.zeros_like(x) + x[:, mask[0]].sum()
+        return F.scaled_dot_product_attention(q, x, x, attn_mask=mask[:, None])[:, steps]
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_mixed__values_stay_where_a_model_takes_them(train):
+    x, mask = torch.ones(2, 4, 16), torch.tensor([[1, 1, 1, 0], [1, 1, 1, 1]])
+
+    trace = trace_callable(Masked(), (x, mask), train=train)
+
+    assert trace.source == "meta"
+    assert "in forward, test_fallbacks.py line" in trace.notes[0]
+    real = trace_callable(Masked(), (x, mask), train=train, real=True)
+    # The host's mask needs no copy where it is.
+    copies = {"_to_copy", "clone", "copy_", "scalar_tensor", "fill_", "masked_fill_", "where", "zeros", "full_like"}
+    assert [op for op in ops(trace) if op not in copies] == [op for op in ops(real) if op not in copies]
+    assert trace.values[trace.results[0]].shape == real.values[real.results[0]].shape
+    # Three of four positions are chosen by the mask.
+    (index,) = [call for call in trace.calls if call.op == "aten::index" and len(call.operands["indices"]) == 2][:1]
+    assert trace.values[index.outputs[0]].shape == (2, 3, 16)
+
+
+def test_mixed__a_grouped_product_in_any_precision():
+    x, weight, ends = torch.ones(6, 16), torch.ones(2, 16, 32), torch.tensor([2, 6], dtype=torch.int32)
+    grouped = getattr(torch, "_grouped_mm", None)
+    if grouped is None:
+        pytest.skip("this release has none")
+    trace = trace_callable(lambda x, w, ends: grouped(x, w, offs=ends), (x, weight, ends))
+    result = trace.values[trace.results[0]]
+    assert (trace.source, result.shape, result.dtype) == ("meta", (6, 32), "float32")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
