@@ -68,7 +68,8 @@ def command(
     """Count F (FLOP and MAC), M (bytes) and I = F/M of one step of ENTRY.
 
     ENTRY is module:callable (torchvision.models:resnet50), the path of an .onnx file, or a model of perfgate.toml. The
-    model is built without weights where it can be, in a process of its own.
+    model is built without weights where it can be, in a process of its own. The result goes to standard output (no
+    --out); exit code 2: wrong entry, inputs or configuration, 3: the model cannot be built or run.
     """
     from perfgate.graph import summary
     from perfgate.pipeline.count import CountRequest, count

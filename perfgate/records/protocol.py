@@ -152,7 +152,8 @@ class Opened:
     """``step_ns`` is the warm median; ``first_step_ns`` the very first call, compilation included.
 
     ``devices`` are the devices used (``cpu``, ``cuda:0`` and the UUID where known as ``cuda:0=GPU-...``).
-    ``spans`` are the names that a generator step yields.
+    ``spans`` are the names that a generator step yields. ``ready_ns`` is what building and warming up took, without
+    the probe.
     """
 
     step_ns: int
@@ -162,6 +163,7 @@ class Opened:
     items: int = 1
     spans: tuple[str, ...] = ()
     devices: tuple[str, ...] = ("cpu",)
+    ready_ns: int = 0
     probe: Probe | None = None
     notes: tuple[str, ...] = ()
 

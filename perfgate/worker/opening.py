@@ -6,6 +6,7 @@ could change what is timed (proof, digests, counts) happens before or after, nev
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from perfgate.records.protocol import Open, Opened
@@ -20,6 +21,7 @@ from perfgate.worker.surroundings import Surroundings
 
 def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
     """Raises WorkerError with the phase in which the user's code failed."""
+    began = time.perf_counter_ns()
     checkout = side.request.checkout
     device.check_usable(request.workload.device)
     loaded = loading.load(request, side)
@@ -37,6 +39,7 @@ def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
     with phase("warm-up", checkout):
         warm = timing.warm_up(step, seen.devices, request)
     side.prove()
+    ready_ns = time.perf_counter_ns() - began
     notes += seen.notes
     notes += side.before.changes(Surroundings.now())
     if warm.asynchronous:
@@ -55,6 +58,7 @@ def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
         items=step.items,
         spans=step.spans,
         devices=seen.devices.labels,
+        ready_ns=ready_ns,
         probe=probe,
         notes=tuple(dict.fromkeys(notes)),
     )

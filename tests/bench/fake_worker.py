@@ -197,7 +197,7 @@ class Child:
             exact={"params": 10.0}, inputs=digest, outputs=digest, files=("model.py",), step_ns=step, first_step_ns=step
         )
         return Opened(
-            step_ns=step, first_step_ns=step, warmup_calls=3, settled=True,
+            step_ns=step, first_step_ns=step, warmup_calls=3, settled=True, ready_ns=20_000_000,
             devices=tuple(self.script.get("devices", ["cpu"])),
             probe=probe if request.probe else None,
         )  # fmt: skip

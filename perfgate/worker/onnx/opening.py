@@ -25,6 +25,7 @@ _SEEDS = 2**63
 
 def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
     """Raises WorkerError with the phase in which the file, ONNX Runtime or the user's code failed."""
+    began = time.perf_counter_ns()
     checkout = side.request.checkout
     _check_setting(request)
     if ONNXRUNTIME in side.broken:
@@ -47,6 +48,7 @@ def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
     with phase("warm-up", checkout):
         warm = timing.warm_up(step, used, request)
     side.prove()
+    ready_ns = time.perf_counter_ns() - began
     probe = None
     if request.probe:
         found = Found(maker=maker, session=session, feeds=feeds, outputs=outputs, first_step_ns=first_ns, warm=warm)
@@ -61,6 +63,7 @@ def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
         settled=warm.settled,
         items=step.items,
         devices=used.labels,
+        ready_ns=ready_ns,
         probe=probe,
         notes=tuple(notes),
     )
