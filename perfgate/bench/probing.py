@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from perfgate.bench.laboratory import DYNAMO, Experience, modules_of_all
 from perfgate.bench.progress import Progress
@@ -38,6 +38,16 @@ class _Finding:
 
 Models = Mapping[str, ModelSpec]
 _Open = tuple[Factory | None, Prepared]
+
+
+def of_framework(software: Software, spec: ModelSpec) -> Software:
+    """What runs ``spec``: models of both frameworks may share a process, and are not judged by each other's."""
+    strange = ("torch", "cuda", "cpu_capability", "mkldnn", "float32_matmul") if spec.is_onnx else ("onnxruntime",)
+
+    def own(facts: dict[str, str]) -> dict[str, str]:
+        return {name: value for name, value in facts.items() if not name.startswith(strange)}
+
+    return replace(software, versions=own(software.versions), flags=own(software.flags))
 
 
 class Prober:
@@ -103,7 +113,7 @@ class Prober:
         factory, prepared = opened
         for place, (spec, workload) in enumerate(waiting):
             finding = self._found[side, workload.key]
-            finding.software = prepared.software
+            finding.software = of_framework(prepared.software, spec)
             self._progress.step(f"{workload.key}: facts of {side}", self._done, self._total, None)
             try:
                 self._ask(side, spec, workload, factory)

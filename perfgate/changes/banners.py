@@ -57,7 +57,12 @@ def _models(base: SideConfig, head: SideConfig) -> Iterator[str]:
             yield from _model(name, spec, head.models[name])
     for name in head.models.keys() - base.models.keys():
         yield f"Model {name} is new in head's configuration."
-    for key in _differing(base, head, frozenset({"source", "models"})):
+    if base.operators != head.operators:
+        yield (
+            f"[operators] differs: {_values(base, head, 'operators')}; both sides are counted with base's formulas, and "
+            "with head's for operators that base says nothing of and perfgate does not know."
+        )
+    for key in _differing(base, head, frozenset({"source", "models", "operators"})):
         yield f"{key} differs: {_values(base, head, key)}; each side ran with its own."
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from perfgate import units
 from perfgate.cli import options, verdict
@@ -116,16 +117,21 @@ def _own_python(environ: Mapping[str, str]) -> str:
 def _show(entry: str, graph: Graph, top: int) -> None:
     totals = graph.totals
     console = verdict.console()
-    console.print(plain(f"{entry}: F = {units.flop(totals.flop)}"), highlight=False)
+    _say(console, f"{entry}: F = {units.flop(totals.flop)}")
     console.print(_totals(graph))
     if top and graph.operators:
         console.print(_operators(graph, top))
     for item in totals.not_counted:
         calls = f"{item.calls} call{'' if item.calls == 1 else 's'}"
-        console.print(plain(f"Not counted: {item.op} ({calls}, first in {item.first}): {item.reason}"), highlight=False)
+        _say(console, f"Not counted: {item.op} ({calls}, first in {item.first}): {item.reason}")
     for note in totals.notes:
-        console.print(plain(f"Note: {note}"), highlight=False)
+        _say(console, f"Note: {note}")
     console.print(_KINDS, style="dim", highlight=False)
+
+
+def _say(console: Console, text: str) -> None:
+    """Names come from the model: brackets in them are no markup."""
+    console.print(Text(plain(text)), highlight=False)
 
 
 def _totals(graph: Graph) -> Table:
@@ -161,12 +167,12 @@ def _operators(graph: Graph, top: int) -> Table:
         moved = (operator.read_bytes + operator.written_bytes) * operator.repeat
         flop = None if operator.flop is None else operator.flop * operator.repeat
         table.add_row(
-            plain(operator.name),
+            Text(plain(operator.name)),
             operator.kind,
             units.decimal(flop, "FLOP"),
             units.size(moved),
             units.significant(flop / moved) if flop and moved else "",
-            plain(", ".join(operator.outputs[:2])),
+            Text(plain(", ".join(operator.outputs[:2]))),
         )
     return table
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 import tempfile
+import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfgate.bench import machine
 from perfgate.bench.session import HEAD, Options, Session, Side
 from perfgate.changes import setup
+from perfgate.config import inputs as specifications
 from perfgate.config.load import FILES, Config, load, read_tree
 from perfgate.errors import MeasuringError, UsageError
 from perfgate.graph.build import build
@@ -86,7 +88,9 @@ def _of_module(request: CountRequest, spec: ModelSpec, workload: Workload, side:
         with Session({HEAD: runner}, run_dir=Path(folder) / "run", options=options, progress=ports.progress) as session:
             counted = session.count(HEAD, spec, workload)
     if isinstance(counted, Failed):
-        msg = f"{spec.name} could not be counted ({counted.phase}): {counted.message}"
+        # Where the entry comes from the command line, no file holds the key.
+        said = counted.message.replace(f"models.{spec.name}.entry = {request.entry!r} in perfgate.toml", request.entry)
+        msg = f"{spec.name} could not be counted ({counted.phase}): {said}"
         raise MeasuringError(msg)
     notes = dict.fromkeys((*counted.trace.notes, *counted.notes))
     return replace(counted.trace, notes=tuple(notes))
@@ -105,12 +109,18 @@ def _configuration(request: CountRequest) -> Config | None:
             msg = f"{name}: cannot be read ({error.strerror}); correct it or name another file with --config"
             raise UsageError(msg) from None
 
-    return load(read_tree(read, names), where="working tree", sha=None)
+    files = read_tree(read, names)
+    if request.config_file != CONFIG_FILE and not files:
+        msg = f"--config {request.config_file}: there is no such file in {request.root}; correct the name"
+        raise UsageError(msg)
+    return load(files, where="working tree", sha=None)
 
 
 def _specification(request: CountRequest, config: Config | None) -> ModelSpec:
     spec = _known(request, config)
     tree = _inputs(request.inputs) if request.inputs else spec.inputs
+    if request.inputs:
+        _check_inputs(tree)
     if request.batch is not None and request.batch > 1 and not _mentions_batch(tree) and not spec.make_inputs:
         tree = _batched(tree)
     if not tree and not spec.make_inputs and not spec.is_onnx and not spec.step:
@@ -148,11 +158,29 @@ def _inputs(texts: tuple[str, ...]) -> object:
     """A list, or a table where the texts are ``name=specification``."""
     named = [re.fullmatch(r"\s*([A-Za-z_][\w.:/-]*)\s*=\s*(.+)", text) for text in texts]
     if all(named):
-        return {match[1]: match[2] for match in named if match}
+        return {match[1]: _leaf(match[2]) for match in named if match}
     if any(named):
         msg = "--inputs: either all inputs have a name (name=float32[...]), or none has"
         raise UsageError(msg)
-    return tuple(texts)
+    return tuple(map(_leaf, texts))
+
+
+def _leaf(text: str) -> object:
+    """A specification, or the number or boolean that the same text is in perfgate.toml."""
+    try:
+        value = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return value if isinstance(value, (bool, int, float)) else text
+
+
+def _check_inputs(tree: object) -> None:
+    """Raise UsageError for every input that the configuration would refuse."""
+    listed = list(tree) if isinstance(tree, tuple) else tree
+    wrong = [reason for _, reason in specifications.problems(listed)]
+    if wrong:
+        msg = "\n".join(f"--inputs: {reason}" for reason in wrong)
+        raise UsageError(msg)
 
 
 def _mentions_batch(tree: object) -> bool:

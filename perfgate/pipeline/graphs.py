@@ -15,6 +15,7 @@ from perfgate.errors import PerfgateError
 from perfgate.graph.build import build
 from perfgate.graph.difference import compare
 from perfgate.graph.onnx import isolated
+from perfgate.graph.operators import table
 from perfgate.records.evidence import SideEvidence, WorkloadEvidence
 from perfgate.records.graph import Graph, OperatorTime, Profile, Trace
 from perfgate.records.protocol import Probe
@@ -61,6 +62,15 @@ def count_side(
     return counted, found
 
 
+def formulas_of(base: Mapping[str, str], head: Mapping[str, str]) -> dict[str, str]:
+    """The users' formulas that count both sides: base's, and head's for operators that nobody else can count.
+
+    One set for both: else head could make its own FLOP small by a formula.
+    """
+    added = {name: text for name, text in head.items() if table.lookup(name) is None}
+    return {**added, **base}
+
+
 def _given(side: SideEvidence) -> object:
     """The inputs that an ONNX model was really run with, where the configuration does not say them."""
     structure = side.probes[0].structure if side.probes else None
@@ -104,10 +114,12 @@ def _count(
 
 def _with_counts(probe: Probe, graph: Graph) -> Probe:
     totals = graph.totals
-    exact = dict(probe.exact)
-    exact |= {"flop": totals.flop, "traffic": totals.traffic.eager, "operators": totals.kernels}
-    exact.setdefault("params", totals.params)
-    exact.setdefault("weight_bytes", totals.weight_bytes)
+    exact = {name: float(value) for name, value in probe.exact.items()}
+    # As they are read back from a file, so that a report made again is the same to the byte.
+    counts = {"flop": totals.flop, "traffic": totals.traffic.eager, "operators": totals.kernels}
+    exact |= {name: float(value) for name, value in counts.items()}
+    exact.setdefault("params", float(totals.params))
+    exact.setdefault("weight_bytes", float(totals.weight_bytes))
     notes = dict.fromkeys((*probe.notes, *totals.notes))
     return replace(_lean(probe), exact=exact, notes=tuple(notes))
 

@@ -157,8 +157,8 @@ def _facts(
 def _counted(
     sources: Sources, session: Session, side: str, traced: dict[str, SideEvidence], specs: dict[str, ModelSpec]
 ) -> tuple[dict[str, SideEvidence], SideGraphs]:
-    formulas = side_config(sources, side).operators
-    return graphs.count_side(traced, specs, formulas, session.checkout(side))
+    base, head = (side_config(sources, name).operators for name in SIDES)
+    return graphs.count_side(traced, specs, graphs.formulas_of(base, head), session.checkout(side))
 
 
 def _again(specs: dict[str, dict[str, ModelSpec]], differently: dict[str, str]) -> dict[str, dict[str, ModelSpec]]:

@@ -84,3 +84,9 @@ def test_differences__a_side_without_configuration():
 def test_differences__long_values_are_cut():
     [text] = against_base(("float32[batch,3]", "float32[" + "batch," * 50 + "3]"))
     assert len(text) < 250
+
+
+def test_differences__formulas_count_both_sides_alike():
+    given = '[operators]\n"mylib::fused" = "1"\n'
+    [sentence] = differences(config("version = 1\n"), config("version = 1\n" + given))
+    assert sentence.startswith("[operators] differs: base none, head mylib::fused = 1; both sides are counted with")

@@ -195,7 +195,7 @@ def test_count__onnx_file(folder, count, tree):
         (("nothing:net", "--inputs", "float32[1]"), 3, "no module named 'nothing'"),
         (("nets:breaks", "--inputs", "float32[1]"), 3, "no weights today"),
         (("nets:net", "--inputs", "float32[1,4,8,8]"), 3, "could not be counted"),
-        (("nets:net", "--inputs", "float33[1,3,8,8]"), 3, "float33"),
+        (("nets:net", "--inputs", "float33[1,3,8,8]"), 2, "float33"),
         (("nets:net", "--inputs", "float32[2,3,8,8]", "--batch", "4"), 2, "leading 1"),
         (("nets:net", "--inputs", "float32[1,3,8,8]", "--dtype", "float31"), 2, "--dtype"),
         (("nets:Scaled", "--inputs", "x=float32[2,16]", "--inputs", "float32[2,16]"), 2, "either all inputs"),
@@ -206,3 +206,29 @@ def test_count__bad_input_is_one_clear_sentence(count, arguments, code, said):
     done = count(*arguments)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_count__names_with_brackets_are_no_markup(folder, count):
+    (folder / "odd.py").write_text(
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.d = nn.ModuleDict({'[/red]': nn.Linear(8, 8), '[head]': nn.Linear(8, 8)})\n"
+        "    def forward(self, x):\n"
+        "        return self.d['[head]'](self.d['[/red]'](x))\n"
+    )
+    shown = count("odd:Net", "--inputs", "float32[1,8]")
+    assert shown.returncode == 0, shown.stderr
+    assert "d.[/red]" in shown.stdout
+    assert "d.[head]" in shown.stdout
+
+
+def test_count__numbers_and_booleans_are_inputs_too(count, tree):
+    assert tree("nets:Scaled", "--inputs", "x=float32[2,16]", "--inputs", "scale=0.5")["flop"] == 2 * 2 * 16 * 4
+
+
+def test_count__configuration_that_is_named_has_to_be_there(count):
+    done = count("nets:net", "--inputs", "float32[1,3,8,8]", "--config", "nope.toml")
+    assert done.returncode == 2
+    assert "nope.toml" in done.stderr

@@ -108,3 +108,11 @@ def test_with_difference__nothing_to_say_without_both_graphs():
     base = counted(trace())
     evidence = WorkloadEvidence(workload=WORKLOAD, base=base[0][WORKLOAD.key], head=SideEvidence(status="failed"))
     assert graphs.with_difference(evidence, base[1], graphs.SideGraphs()).difference is None
+
+
+def test_formulas_of__head_cannot_make_its_own_work_small():
+    assert graphs.formulas_of({}, {"aten::mm": "1", "mylib::new": "2"}) == {"mylib::new": "2"}
+    assert graphs.formulas_of({"mylib::new": "5", "aten::mm": "3"}, {"mylib::new": "1"}) == {
+        "mylib::new": "5",
+        "aten::mm": "3",
+    }
