@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from perfgate.worker import packed as hidden
+
 # Read by torch.compile when it is called, imported or not.
 _COMPILER_SWITCH = "TORCHDYNAMO_DISABLE"
 
@@ -69,30 +71,44 @@ def _plain_bytes(tensor: Any, seen: set[object]) -> int:
     size = int(tensor.numel() * tensor.element_size())
     try:
         storage = tensor.untyped_storage()
+        # Elements of four bits are said to have a byte.
+        size = min(size, storage.nbytes()) if tensor.is_quantized else size
         # Two views of one storage: each part counts for itself unless it is the same part.
         key: object = (storage._cdata, tensor.storage_offset(), size)
     except (RuntimeError, NotImplementedError):
         key = id(tensor)
         if not tensor.is_quantized and tensor.layout is not torch.strided:
-            size = _sparse_bytes(tensor)
+            size = sparse_bytes(tensor)
     if key in seen:
         return 0
     seen.add(key)
     return size
 
 
-def _sparse_bytes(tensor: Any) -> int:
-    values = tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
-    return int(values.numel() * values.element_size())
+def sparse_bytes(tensor: Any) -> int:
+    """Bytes of a sparse tensor's values and indices. Raises RuntimeError where it does not tell them."""
+    return sum(int(part.numel() * part.element_size()) for part in _sparse_parts(tensor))
+
+
+def _sparse_parts(tensor: Any) -> tuple[Any, ...]:
+    if tensor.layout is torch.sparse_coo:
+        return tensor._values(), tensor._indices()
+    if tensor.layout in {torch.sparse_csc, torch.sparse_bsc}:
+        return tensor.values(), tensor.ccol_indices(), tensor.row_indices()
+    return tensor.values(), tensor.crow_indices(), tensor.col_indices()
 
 
 def packed(module: Any) -> list[Any]:
     """Weights that quantised modules keep where ``parameters()`` does not look."""
-    found: dict[int, Any] = {}
+    holders = {id(value): value for child in module.modules() for value in hidden.held(child)}
+    leaves = [leaf for value in holders.values() for leaf in hidden.unpacked(value) if leaf is not None]
+    found: dict[int, Any] = {id(leaf): leaf for leaf in leaves}
     for child in module.modules():
         # A layer answers for its holder of packed weights too, and unpacking gives new tensors each time: equal
         # values say nothing, since fresh biases are all zero. So only the innermost is asked.
         if not _unpacks(child) or any(inner is not child and _unpacks(inner) for inner in child.modules()):
+            continue
+        if any(True for inner in child.modules() for _ in hidden.held(inner)):
             continue
         with suppress(Exception):
             found.update({id(tensor): tensor for tensor in child._weight_bias() if isinstance(tensor, torch.Tensor)})

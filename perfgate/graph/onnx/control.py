@@ -28,8 +28,9 @@ from perfgate.records.graph import ONNX, Trace
 MAX_UNROLLED = 256
 # Bytes that two branches may differ by without a word: flags and counters.
 _WORTH_A_NOTE = 2**20
-# Exporters write "until the condition says stop" as the largest number that there is.
-_ENDLESS = 2**31 - 1
+# Exporters write "until the condition says stop" as the largest number that there is, of 32 or of 64 bits.
+_LARGEST = 2**31 - 1
+_ENDLESS = 2**62
 
 
 def branch(site: Site, scope: Scope, walk: Walk) -> list[Known]:
@@ -61,7 +62,7 @@ def loop(site: Site, scope: Scope, walk: Walk) -> list[Known]:
     if site.scalar(1) == 0 or site.scalar(0) == 0:
         return [*carried, *(_empty(output.type.tensor_type.elem_type) for output in body.output[1 + len(carried) :])]
     turns = site.scalar(0)
-    turns = turns if turns is not None and turns < _ENDLESS else None
+    turns = None if turns is None or turns == _LARGEST or turns >= _ENDLESS else turns
     turn = _Turn(site, scope, walk, body, len(carried))
     with walk.recorder.apart() as attempt, walk.recorder.repeated(turns or 1):
         made = turn.once([_forgotten(known) for known in carried], number=None)

@@ -148,7 +148,8 @@ def _of_sparse(sparse: SparseTensorProto) -> Iterator[TensorProto]:
 def _read(place: Path, shown: str) -> ModelProto:
     try:
         if not place.is_file():
-            msg = f"{shown}: there is no such file; give the path of an .onnx file"
+            what = "is no plain file (a folder or a pipe)" if place.exists() else "there is no such file"
+            msg = f"{shown}: {what}; give the path of an .onnx file"
             raise UsageError(msg)
         size = place.stat().st_size
         if size > MAX_FILE:
@@ -226,6 +227,9 @@ def _inside(location: str, folder: Path, name: str, shown: str) -> Path:
             f"{shown}: tensor {name!r} keeps its data in {location!r}, which is not in the model's own folder; "
             "put the data file beside the model and export it with that name"
         )
+        raise UsageError(msg)
+    if place.exists() and not place.is_file():
+        msg = f"{shown}: its data file {location!r} is no plain file (a folder or a pipe); put the file there"
         raise UsageError(msg)
     if not place.is_file():
         msg = f"{shown}: its data file {location!r} is missing; put it beside the model (is it in Git LFS, or ignored?)"

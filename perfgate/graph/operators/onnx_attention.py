@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from perfgate.graph.operators.definition import ATTENTION, Definition, Formula, Operands, Shape
+from perfgate.graph.operators.onnx_fit import agree
 from perfgate.graph.operators.onnx_sizes import bounded_by, given, out, shape, unknown
 
 
@@ -25,6 +26,8 @@ def standard(operands: Operands) -> int:
     groups = key[1] if len(key) == 4 else int(operands.attribute("kv_num_heads"))
     size = query[-1] if len(query) == 4 else query[-1] // heads
     value_size = value[-1] if len(value) == 4 else value[-1] // groups
+    agree(size, key[-1] if len(key) == 4 else key[-1] // groups, "the head size of Q, that of K")
+    agree(key[-2], value[-2], "the length of K, that of V")
     keys = key[-2] + (shape(operands, "past_key")[2] if given(operands, "past_key") else 0)
     return products(query[0], heads, query[-2], keys, (size, value_size))
 
@@ -33,6 +36,7 @@ def projected(operands: Operands) -> int:
     """``com.microsoft::Attention``: ``input [B, S, D]`` times ``weights [D, Dq + Dk + Dv]``, then the two products."""
     batch, queries, width = shape(operands, "input")
     weight = shape(operands, "weights" if given(operands, "weights") else "weight")
+    agree(width, weight[0], "the last size of its input, the rows of its weights")
     columns = _columns(operands, weight[-1])
     past = shape(operands, "past")[3] if given(operands, "past") else 0
     shared = bool(operands.attribute("past_present_share_buffer", 0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from perfgate.graph.operators.definition import Operands, Shape
+from perfgate.graph.operators.onnx_fit import agree
 from perfgate.graph.operators.onnx_sizes import shape
 
 
@@ -27,6 +28,9 @@ def einsum(operands: Operands) -> int:
             raise ValueError(msg)
         for index, size in zip(term, sizes_of, strict=True):
             # A size of 1 stretches over the others.
+            known = sizes.get(index, 1)
+            if 1 not in {known, size}:
+                agree(known, size, f"the index {index!r}")
             sizes[index] = max(sizes.get(index, 1), size)
     if len(inputs) < 2 or set(output) == set(sizes):
         return 0

@@ -9,6 +9,7 @@ import math
 
 from perfgate.graph.operators.definition import MATMUL, Definition, Formula, Operands, Shape
 from perfgate.graph.operators.onnx_einsum import einsum
+from perfgate.graph.operators.onnx_fit import agree, deep, stretched, summed, told
 from perfgate.graph.operators.onnx_sizes import (
     byte_size,
     bytes_out,
@@ -25,7 +26,10 @@ from perfgate.graph.operators.onnx_sizes import (
 
 def matmul(operands: Operands) -> int:
     """``[..., M, K] x [..., K, N]`` with NumPy's broadcasting; a vector is a row or a column."""
-    return 2 * math.prod(out(operands)) * first(operands, "A", "a")[-1]
+    left, right = first(operands, "A", "a"), told(operands, "B", "b")
+    summed(left[-1], right)
+    stretched(left, right)
+    return 2 * math.prod(out(operands)) * left[-1]
 
 
 def fused_matmul(operands: Operands) -> int:
@@ -34,29 +38,42 @@ def fused_matmul(operands: Operands) -> int:
     if operands.attribute("transBatchA", 0) and len(sizes) > 2:
         sizes = (*sizes[1:-1], sizes[0], sizes[-1])
     inner = sizes[-2] if operands.attribute("transA", 0) and len(sizes) > 1 else sizes[-1]
+    right = told(operands, "B")
+    if right is not None and operands.attribute("transBatchB", 0) and len(right) > 2:
+        right = (*right[1:-1], right[0], right[-1])
+    summed(inner, right, turned=bool(operands.attribute("transB", 0)))
+    stretched(sizes, right)
     return 2 * math.prod(out(operands)) * inner
 
 
 def gemm(operands: Operands) -> int:
     """``alpha * A' x B' + beta * C``: 2 * M * N * K."""
     sizes = shape(operands, "A")
-    return 2 * math.prod(out(operands)) * sizes[0 if operands.attribute("transA", 0) else -1]
+    inner = sizes[0 if operands.attribute("transA", 0) else -1]
+    summed(inner, told(operands, "B"), turned=bool(operands.attribute("transB", 0)))
+    return 2 * math.prod(out(operands)) * inner
 
 
 def rows_by_columns(operands: Operands) -> int:
     """All rows of the first operand ``[..., K]`` times a weight that is packed: the output tells its N columns."""
-    return 2 * math.prod(first(operands, "A", "X")) * out(operands)[-1]
+    left = first(operands, "A", "X")
+    deep(operands, left[-1])
+    return 2 * math.prod(left) * out(operands)[-1]
 
 
 def projections(operands: Operands) -> int:
     """One input ``A`` times several weights, each with an output of its own: queries, keys and values."""
     columns = int(operands.attribute("Nq", 0)) + 2 * int(operands.attribute("Nkv", 0))
-    return 2 * math.prod(shape(operands, "A")) * columns
+    left = shape(operands, "A")
+    deep(operands, left[-1])
+    return 2 * math.prod(left) * columns
 
 
 def gated(operands: Operands) -> int:
     """One input ``A`` times a gate's and a value's weight of N columns each."""
-    return 4 * math.prod(shape(operands, "A")) * int(operands.attribute("N", 0))
+    left = shape(operands, "A")
+    deep(operands, left[-1])
+    return 4 * math.prod(left) * int(operands.attribute("N", 0))
 
 
 def position_bias(operands: Operands) -> int:
@@ -66,7 +83,9 @@ def position_bias(operands: Operands) -> int:
 
 def distances(operands: Operands) -> int:
     """Rows of A against rows of B: the inner products of all pairs."""
-    return 2 * math.prod(out(operands)) * shape(operands, "A")[-1]
+    left = shape(operands, "A")
+    summed(left[-1], told(operands, "B"), turned=True)
+    return 2 * math.prod(out(operands)) * left[-1]
 
 
 def affine_grid(operands: Operands) -> int:

@@ -7,6 +7,7 @@ In: ``X`` of ``[steps, batch, inputs]`` (``layout`` 1: ``[batch, steps, inputs]`
 from __future__ import annotations
 
 from perfgate.graph.operators.definition import RNN, Definition, Operands
+from perfgate.graph.operators.onnx_fit import agree
 from perfgate.graph.operators.onnx_sizes import bounded_by, elements, shape, value
 
 
@@ -15,7 +16,10 @@ def recurrent(operands: Operands) -> int:
 
     ``sequence_lens`` may end sequences early, which depends on data: this is the upper bound.
     """
-    rows = shape(operands, "X")[0] * shape(operands, "X")[1]
+    data = shape(operands, "X")
+    rows = data[0] * data[1]
+    if operands.call.op.startswith("ai.onnx::"):
+        agree(data[2], shape(operands, "W")[-1], "the last size of X, that of W")
     return 2 * rows * (elements(value(operands, "W")) + elements(value(operands, "R")))
 
 

@@ -129,9 +129,12 @@ _SCATTERS = words("""
 _EMBEDDINGS = words("""
     embedding_backward embedding_dense_backward embedding_sparse_backward _embedding_bag_backward
     _embedding_bag_dense_backward _embedding_bag_sparse_backward _embedding_bag_per_sample_weights_backward
-    embedding_bag_prepack embedding_bag_unpack embedding_byte embedding_4bit embedding_bag_byte embedding_bag_4bit
-    embedding_bag_2bit embedding_bag_byte_rowwise_offsets embedding_bag_4bit_rowwise_offsets
-    embedding_bag_2bit_rowwise_offsets embedding_renorm
+    embedding_bag_prepack embedding_bag_unpack embedding_renorm
+    """)
+_BAGS = words("""
+    embedding_bag _embedding_bag _embedding_bag_forward_only embedding_byte embedding_4bit embedding_2bit
+    embedding_bag_byte embedding_bag_4bit embedding_bag_2bit embedding_bag_byte_rowwise_offsets
+    embedding_bag_4bit_rowwise_offsets embedding_bag_2bit_rowwise_offsets
     """)
 
 
@@ -271,10 +274,7 @@ DEFINITIONS: dict[str, Definition] = {
     ),
     **_named(Definition(kind=EMBEDDING), _EMBEDDINGS),
     **_named(Definition(kind=EMBEDDING, reads=_rows_looked_up), ["embedding"]),
-    **_named(
-        Definition(kind=EMBEDDING, reads=_rows_bagged),
-        ["embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"],
-    ),
+    **_named(Definition(kind=EMBEDDING, reads=_rows_bagged), _BAGS),
     **_named(Definition(kind=EMBEDDING, reads=_renormed, writes=_renormed), ["embedding_renorm_"]),
     **_named(
         Definition(kind=COPY), (f"{name}_pad{n}d_backward" for name in ("reflection", "replication") for n in (1, 2, 3))

@@ -38,6 +38,9 @@ class _Placeholder(ModuleType):
         return fn
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            # Whoever looks through all modules (``inspect`` does, in the middle of imports) wants no compiler.
+            raise AttributeError(name)
         return getattr(self.give_way(), name)
 
     def give_way(self) -> ModuleType:

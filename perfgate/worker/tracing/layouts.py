@@ -6,6 +6,7 @@ it everything behind a convolution would seem contiguous, and a model that has l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -22,6 +23,17 @@ def settled(func: Any, args: Any, result: Any) -> Any:
         # Gradients lie as what they are gradients of.
         return (_laid_out(result[0], args[1]), _laid_out(result[1], args[2]), *result[2:])
     return result
+
+
+def sparse(tensors: Mapping[str, list[Any]]) -> dict[str, object]:
+    """``mat1_layout``: ``sparse_csr``, for each argument that is sparse: its sizes alone look like a dense one's."""
+    words = {
+        f"{name}_layout": str(leaf.layout).removeprefix("torch.")
+        for name, leaves in tensors.items()
+        for leaf in leaves
+        if isinstance(leaf, torch.Tensor)
+    }
+    return {name: word for name, word in words.items() if word.startswith("sparse")}
 
 
 def _laid_out(result: Any, *given: Any) -> Any:

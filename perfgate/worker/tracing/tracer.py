@@ -140,7 +140,9 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
                 attributes[argument.name] = arguments.plain(value)
         self._before(func, read, changed)
         operands = {name: self._indices(found) for name, found in tensors.items()}
-        operands.update({name: self._packed(value, place, name) for name, value in packed.items()})
+        for name, value in packed.items():
+            operands[name] = self._packed(packing.unpacked(value, name, tensors, attributes), place, name)
+        attributes.update(layouts.sparse(tensors))
         result = layouts.settled(func, args, self._run(func, args, kwargs))
         if not changed and self._is_view(result, read):
             return result
@@ -148,12 +150,11 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         self._write(func._schema.name, func._overloadname, place, operands, attributes, result, writes)
         return result
 
-    def _packed(self, value: Any, place: Place, argument: str) -> tuple[int, ...]:
-        """Values of a packed weight and its bias, which are those of the module; unpacking gives new tensors."""
-        found = packing.unpacked(value)
-        shapes = tuple(None if leaf is None else tuple(leaf.shape) for leaf in found)
-        held = self._unpacked.setdefault((place.module, argument, shapes), found)
-        for leaf, name in zip(held, ("weight", "bias"), strict=False):
+    def _packed(self, found: list[tuple[str, Any]], place: Place, argument: str) -> tuple[int, ...]:
+        """Values of packed weights and biases, which are those of the module; unpacking gives new tensors."""
+        shapes = tuple(None if leaf is None else tuple(leaf.shape) for _, leaf in found)
+        held = self._unpacked.setdefault((place.module, argument, shapes), [leaf for _, leaf in found])
+        for leaf, (name, _) in zip(held, found, strict=True):
             if leaf is not None and not self.values.seen(leaf):
                 path = f"{place.module}.{name}" if place.module else name
                 self.values.know(leaf, Known(role=PARAMETER, name=path))

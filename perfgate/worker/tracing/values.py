@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from perfgate.records.graph import CONSTANT, INTERMEDIATE, META, Value
+from perfgate.worker import counting
 
 # Bits of one logical element where a byte holds several, and how many elements of the shape's own count one is.
 _PACKED = {"quint4x2": (4, 1), "quint2x4": (2, 1), "float4_e2m1fn_x2": (4, 2)}
@@ -228,7 +229,10 @@ def _bits(tensor: Any, shape: tuple[int, ...], dtype: str) -> tuple[int, int | N
     if tensor.is_nested:
         return 8 * tensor.dtype.itemsize, int(tensor.numel())
     if tensor.layout is not torch.strided:
-        return 8 * tensor.dtype.itemsize, _stored(tensor)
+        stored = _stored(tensor)
+        # Each element's share of the indices belongs to it.
+        bits = round(8 * _sparse_bytes(tensor) / stored) if stored else 0
+        return bits or 8 * tensor.dtype.itemsize, stored
     if dtype in _PACKED:
         bits, factor = _PACKED[dtype]
         return bits, None if factor == 1 else factor * math.prod(shape)
@@ -243,9 +247,17 @@ def _stored(tensor: Any) -> int | None:
         return None
 
 
-def _opaque_bytes(tensor: Any) -> int:
-    stored = _stored(tensor)
+def _sparse_bytes(tensor: Any) -> int:
+    """Bytes of values and indices; 0 where they are not told."""
     try:
-        return int((tensor.numel() if stored is None else stored) * tensor.dtype.itemsize)
+        return counting.sparse_bytes(tensor)
+    except (RuntimeError, NotImplementedError, AttributeError):
+        return 0
+
+
+def _opaque_bytes(tensor: Any) -> int:
+    try:
+        sparse = 0 if tensor.is_nested or tensor.layout is torch.strided else _sparse_bytes(tensor)
+        return sparse or int(tensor.numel() * tensor.dtype.itemsize)
     except RuntimeError:
         return 0
