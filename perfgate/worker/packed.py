@@ -20,7 +20,9 @@ _DYNAMIC = frozenset({"quantized_dynamic", "quantized_fp16"})
 
 def is_packed(value: Any) -> bool:
     """Whether a value is a packed weight of a quantised operator, or all those of a recurrent cell."""
-    return isinstance(value, torch.ScriptObject) and (hasattr(value, "unpack") or _is_cell(value))
+    # Whole modules of TorchScript are such objects too, and may have any method.
+    opaque = isinstance(value, torch.ScriptObject) and not isinstance(value, torch._C.ScriptModule)
+    return opaque and (hasattr(value, "unpack") or _is_cell(value))
 
 
 def unpacked(value: Any) -> list[Any]:

@@ -120,6 +120,15 @@ def test_eager__bags_read_a_row_for_each_index():
     assert moved(book) == (7 * ROW + 9 * 8, 2 * ROW)
 
 
+@pytest.mark.parametrize("op", ["embedding_byte", "embedding_4bit", "embedding_bag_byte", "embedding_bag_4bit"])
+def test_eager__quantised_tables_are_read_by_rows(op):
+    book = Book()
+    bits = 4 if "4bit" in op else 8
+    operands = {"weight": book.value(1000, 16, bits=bits), "indices": book.value(7, dtype="int64")}
+    book.call(f"quantized::{op}", operands, book.value(7, 16))
+    assert moved(book) == (7 * 16 * bits // 8 + 7 * 8, 7 * ROW)
+
+
 @pytest.mark.parametrize(
     ("op", "reads_target"), [("index_add_", True), ("index_copy_", False), ("index_reduce_", True)]
 )

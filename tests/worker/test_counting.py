@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 import pytest
 
@@ -76,6 +77,40 @@ def test_parameters__four_bit_weights_count_as_many_as_they_stand_for():
     assert (counting.logical(packed), counting.logical(model[1])) == (64 * 32, None)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+def test_parameters__quantised_embeddings_are_whole_tables():
+    ao = torch.ao.quantization
+    bag = nn.Sequential(nn.EmbeddingBag(300, 8))
+    setups = (ao.float_qparams_weight_only_qconfig, ao.float_qparams_weight_only_qconfig_4bit)
+    bytes8, bytes4 = (ao.quantize_dynamic(bag, {nn.EmbeddingBag: setup}) for setup in setups)
+    table = torch.ao.nn.quantized.Embedding(300, 8)
+
+    assert [counting.parameters(model) for model in (table, bytes8, bytes4)] == [2400, 2400, 2400]
+    assert [counting.weight_bytes(model) for model in (table, bytes8, bytes4)] == [2400, 2400, 1200]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("layer", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.LSTMCell, 4), (nn.GRUCell, 3), (nn.RNNCell, 1)]
+)
+def test_parameters__quantised_recurrent_layers_are_not_empty(layer, gates):
+    plain = nn.Sequential(layer(16, 8))
+    quantised = torch.ao.quantization.quantize_dynamic(plain, {layer}, dtype=torch.qint8)
+
+    matrices, biases = gates * 8 * (16 + 8), 2 * gates * 8
+    assert counting.parameters(quantised) == counting.parameters(plain) == matrices + biases
+    assert counting.weight_bytes(quantised) == matrices + 4 * biases
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("layer", [nn.LSTM, nn.Linear])
+def test_weight_bytes__dynamic_half_precision_takes_two_bytes(layer):
+    quantised = torch.ao.quantization.quantize_dynamic(nn.Sequential(layer(16, 8)), {layer}, dtype=torch.float16)
+
+    matrices, biases = (4 * 8 * (16 + 8), 64) if layer is nn.LSTM else (16 * 8, 8)
+    assert counting.weight_bytes(quantised) == 2 * matrices + 4 * biases
+
+
 def test_parameters__packed_elements_where_nobody_says_what_they_stand_for():
     packed = nn.Parameter(torch.zeros(100, dtype=torch.uint8), requires_grad=False)
     assert counting.parameters(nn.ParameterList([packed])) == 100
@@ -116,8 +151,19 @@ def test_weight_bytes__of_a_wrapper_are_those_inside():
 
 def test_weight_bytes__sparse_weights_are_what_they_store():
     model = nn.Module()
+    # Each element with its row and its column; a compressed one has bounds of rows instead, one more than rows.
     model.register_buffer("mask", torch.eye(100).to_sparse())
-    assert counting.weight_bytes(model) == 4 * 100
+    assert counting.weight_bytes(model) == 100 * (4 + 2 * 8)
+    for layout in (torch.sparse_csr, torch.sparse_csc):
+        model.register_buffer("mask", compressed(torch.eye(100), layout))
+        assert counting.weight_bytes(model) == 100 * (4 + 8) + 8 * 101
+
+
+def compressed(tensor, layout):
+    with warnings.catch_warnings():
+        # Compressed layouts are in beta.
+        warnings.simplefilter("ignore")
+        return tensor.to_sparse(layout=layout)
 
 
 def test_structure__counts_classes_and_their_own_bytes():

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from perfgate.graph.difference.edits import Edit
+from perfgate.graph.difference.edits import ADDED, REMOVED, Edit, containers
 from perfgate.graph.difference.matching import Matching
 from perfgate.graph.difference.modulemap import ModuleMap
 from perfgate.graph.difference.opnames import family, parts
@@ -51,7 +51,10 @@ Place = tuple[str, str, str]  # module as base calls it, phase, family
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """An unchanged place that takes another time. ``base_ns``, ``head_ns``: of one step, on base's scale."""
+    """An unchanged place that takes another time. ``base_ns``, ``head_ns``: of one step, on base's scale.
+
+    ``only``: ``added`` or ``removed`` where one of the sides does not have the place's module; else empty.
+    """
 
     module: str
     phase: str
@@ -59,6 +62,7 @@ class Drift:
     op: str
     base_ns: float
     head_ns: float
+    only: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +115,9 @@ def attribute(found: Matching, edits: Sequence[Edit], base: Profile, head: Profi
     totals = sum(sides[0].times.values()), sum(sides[1].times.values())
     if min(totals) <= 0:
         return None
-    owned = _owners(edits, sides)
     places = list(dict.fromkeys((*sides[0].times, *sides[1].times)))
+    owned = _owners(edits, sides)
+    owned |= _loops(found, edits, sides, [place for place in places if place not in owned])
     free = [place for place in places if place not in owned]
     scale, spread = _drift(sides, free, totals, measured.ratio)
     step = measured.step_ns or totals[0]
@@ -130,6 +135,7 @@ def attribute(found: Matching, edits: Sequence[Edit], base: Profile, head: Profi
         for number, part in owners.items():
             deltas[number] = (deltas[number] or 0.0) + part * change
             noise[number] = math.hypot(noise[number], part * doubt)
+    deltas = [None if _absurd(found, edit, delta) else delta for edit, delta in zip(edits, deltas, strict=True)]
     drifts = [
         _as_drift(place, sides, before[place], after[place])
         for place in free
@@ -219,6 +225,35 @@ def _owners(edits: Sequence[Edit], sides: tuple[_Side, _Side]) -> dict[Place, di
     return {place: _parts(numbers) for place, numbers in weights.items()}
 
 
+def _loops(
+    found: Matching, edits: Sequence[Edit], sides: tuple[_Side, _Side], free: Iterable[Place]
+) -> dict[Place, dict[int, float]]:
+    """A loop's own time belongs to the operators that now run in it, or no longer do: a graph has none but those."""
+    looped = [
+        number for number, edit in enumerate(edits) if _turns(found.base, edit.base) != _turns(found.head, edit.head)
+    ]
+    if not looped:
+        return {}
+    return {
+        place: dict.fromkeys(looped, 1 / len(looped))
+        for place in free
+        if (place in sides[0].times) != (place in sides[1].times)
+        and not any(place[:2] in side.members for side in sides)
+    }
+
+
+def _absurd(found: Matching, edit: Edit, delta: float | None) -> bool:
+    """Whether the same operator is said to take less time for more turns, or more for fewer: nothing is known then."""
+    if len(edit.base) != 1 or len(edit.head) != 1 or delta is None or edit.sizes:
+        return False
+    one, other = found.base[edit.base[0]], found.head[edit.head[0]]
+    return one.op == other.op and (other.repeat - one.repeat) * delta < 0
+
+
+def _turns(side: Sequence[Operator], indices: Iterable[int]) -> int:
+    return max((side[index].repeat for index in indices), default=1)
+
+
 def _parts(numbers: dict[int, float]) -> dict[int, float]:
     total = sum(numbers.values())
     return {number: weight / total for number, weight in numbers.items()}
@@ -270,4 +305,12 @@ def _as_drift(place: Place, sides: tuple[_Side, _Side], before: float, after: fl
     indices = side.members.get((module, phase), {}).get(name, [])
     op = side.ops.get(place) or sides[0].ops.get(place, name)
     shown = side.operators[indices[0]].module if indices else module.removeprefix("head only: ")
-    return Drift(module=shown, phase=phase, operators=tuple(indices), op=op, base_ns=before, head_ns=after)
+    here = [module in _modules(one) for one in sides]
+    only = "" if all(here) else REMOVED if here[0] else ADDED
+    return Drift(module=shown, phase=phase, operators=tuple(indices), op=op, base_ns=before, head_ns=after, only=only)
+
+
+def _modules(side: _Side) -> set[str]:
+    """Modules of a side and their containers, as base calls them; the model itself is always there."""
+    named = {module for module, _, _ in side.times} | {module for module, _ in side.members}
+    return {"", *(path for module in named for path in containers(module))}

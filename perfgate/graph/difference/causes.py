@@ -147,11 +147,21 @@ class _Causes:
         served = [reader for reader in recast if self._root[reader] == reader]
         if served:
             return min(served)
+        if self._edits[number].apart:
+            return number
         solid, _ = self._behind(number)
+        solid = {source for source in solid if self._reaches(source)}
         if solid:
             return self._first(solid)
         # A weight's cast has nothing before it; it serves what its reader follows from.
         return self._end(min(recast)) if recast else number
+
+    def _reaches(self, number: int) -> bool:
+        """Whether what is behind an edit can see it: not where the same operator makes the same tensors."""
+        edit = self._edits[number]
+        if edit.what != CHANGED or len(edit.base) != 1 or len(edit.head) != 1:
+            return True
+        return self._found.base[edit.base[0]].outputs != self._found.head[edit.head[0]].outputs
 
     def _beyond(self, number: int) -> set[int]:
         """Edits that do work and read from it, through other casts and copies."""

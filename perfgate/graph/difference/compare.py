@@ -20,7 +20,7 @@ from perfgate.graph.difference.matching import Matching, match
 from perfgate.graph.difference.opnames import short
 from perfgate.graph.difference.patterns import listed
 from perfgate.graph.difference.repeats import tell
-from perfgate.graph.difference.rewiring import rewired
+from perfgate.graph.difference.rewiring import connected, rewired
 from perfgate.graph.difference.tensors import ARROW
 from perfgate.graph.difference.wording import sentences
 from perfgate.records.graph import Difference, Graph, OperatorChange, Profile
@@ -60,6 +60,11 @@ def compare(
     whole = None if times is None else times.whole
     step = base_step_ns if times is None else times.step
     ordered = _ordered(with_shares([*causes, *drifts], times), whole, step)
+    told = sentences(ordered, whole)
+    notes = _notes(base, head, same=same)
+    if not same and not edits and base.totals.fingerprint and head.totals.fingerprint:
+        notes = (*notes, connected(found))
+        told = told or notes[-1:]
     changes = [finding.change for cause in ordered for finding in cause.findings]
     return Difference(
         equal=same or (not edits and not (base.totals.fingerprint and head.totals.fingerprint)),
@@ -68,8 +73,8 @@ def compare(
         flop=head.totals.flop - base.totals.flop,
         bytes=head.totals.traffic.eager - base.totals.traffic.eager,
         kernels=head.totals.kernels - base.totals.kernels,
-        notes=_notes(base, head, same=same, edits=edits),
-        sentences=sentences(ordered, whole),
+        notes=notes,
+        sentences=told,
     )
 
 
@@ -82,21 +87,23 @@ def _edits(found: Matching) -> list[Edit]:
 
 def _drifts(found: Matching, times: Times) -> list[Cause]:
     """Unchanged operators that take another time, equal ones together."""
-    together: dict[tuple[bool, str, str], list[Drift]] = {}
+    together: dict[tuple[str, str, str], list[Drift]] = {}
     for drift in times.drifts:
-        together.setdefault((drift.head_ns > drift.base_ns, drift.op, drift.phase), []).append(drift)
+        # Where a side does not have the place at all, nothing got slower or faster there.
+        what = drift.only or (SLOWER if drift.head_ns > drift.base_ns else FASTER)
+        together.setdefault((what, drift.op, drift.phase), []).append(drift)
     causes = []
-    for (slower, op, phase), same in together.items():
+    for (what, op, phase), same in together.items():
         before, after = sum(drift.base_ns for drift in same), sum(drift.head_ns for drift in same)
         first = found.head[same[0].operators[0]] if same[0].operators else None
         change = OperatorChange(
-            what=SLOWER if slower else FASTER,
+            what=what,
             name=listed([_place(found, drift) for drift in same]),
             op=first.op if first else op,
             kind=first.kind if first else PYTHON if op == PYTHON else "other",
             count=sum(max(1, len(drift.operators)) for drift in same),
             phase=phase,
-            how=(f"{units.duration(before)}{ARROW}{units.duration(after)}",),
+            how=(f"{units.duration(before)}{ARROW}{units.duration(after)}",) if what in (SLOWER, FASTER) else (),
             time_ns=after - before,
         )
         causes.append(Cause(findings=(Finding(change=change, weight=(after - before) / times.step),)))
@@ -128,7 +135,7 @@ def _within(value: float, limit: float) -> float:
     return math.copysign(min(abs(value), limit), value)
 
 
-def _notes(base: Graph, head: Graph, *, same: bool, edits: Sequence[Edit]) -> tuple[str, ...]:
+def _notes(base: Graph, head: Graph, *, same: bool) -> tuple[str, ...]:
     notes = []
     one, other = base.totals, head.totals
     if one.source != other.source:
@@ -138,6 +145,4 @@ def _notes(base: Graph, head: Graph, *, same: bool, edits: Sequence[Edit]) -> tu
     if one.software != other.software and not same:
         told = f"{one.software or 'unknown'}{ARROW}{other.software or 'unknown'}"
         notes.append(f"operators may be made of others with {told}")
-    if one.fingerprint and other.fingerprint and not same and not edits:
-        notes.append("operators are the same; views, the order of operands or what is returned differ")
     return tuple(notes)

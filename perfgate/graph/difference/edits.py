@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from perfgate.graph.difference.describing import describe
-from perfgate.graph.difference.labels import composite, label, replacement
+from perfgate.graph.difference.labels import composite, label, replacement, told
 from perfgate.graph.difference.matching import Matching, key
 from perfgate.graph.difference.opnames import base_name, is_passing
+from perfgate.graph.difference.places import Part, kinds, parted
 from perfgate.graph.difference.ties import ties
 from perfgate.graph.difference.weighing import main
 from perfgate.records.graph import Operator
@@ -36,6 +37,7 @@ class Edit:
         lines, sizes, own, soft, recast, turned: See ``describing.Description``.
         passing: Only casts or lays out anew.
         region: A whole module that one of the sides does not have.
+        apart: Casts or copies that came or went beside a replacement, and not because of it.
     """
 
     what: str
@@ -52,6 +54,7 @@ class Edit:
     turned: frozenset[tuple[int, int]] = frozenset()
     passing: bool = False
     region: bool = False
+    apart: bool = False
 
 
 def find(found: Matching) -> list[Edit]:
@@ -101,11 +104,11 @@ def _members(side: Sequence[Operator]) -> Counter[tuple[str, str]]:
 
 
 def _changed(found: Matching) -> list[Edit]:
-    told = ties(found)
+    tied = ties(found)
     edits = []
     for i, j in found.pairs():
         one, other = found.base[i], found.head[j]
-        tie = told.get((i, j), ())
+        tie = tied.get((i, j), ())
         if key(one) == key(other) and composite(one) == composite(other) and not tie:
             continue
         description = describe(one, other)
@@ -149,9 +152,10 @@ def _left(there: _There) -> list[Edit]:
             others = [place for place in right if place[0] == phase]
             if 0 < len(mine) <= _FEW and 0 < len(others) <= _FEW:
                 pairs.append((_taken(left, mine), _taken(right, others)))
-        pairs += [(numbers, []) for numbers in left.values()]
-        pairs += [([], numbers) for numbers in right.values()]
-        edits += [_edit(there, one, other) for one, other in pairs]
+        breaks = _all(left), _all(right)
+        edits += [item for pair in pairs for item in _replaced(there, pair, breaks)]
+        edits += [_edit(there, part, []) for numbers in left.values() for part in kinds(found.base, numbers)]
+        edits += [_edit(there, [], part) for numbers in right.values() for part in kinds(found.head, numbers)]
     return edits
 
 
@@ -159,14 +163,22 @@ def _taken(groups: dict[tuple[str, str], list[int]], places: Iterable[tuple[str,
     return sorted(number for place in places for number in groups.pop(place))
 
 
+def _all(groups: dict[tuple[str, str], list[int]]) -> list[int]:
+    return sorted(number for numbers in groups.values() for number in numbers)
+
+
+def _replaced(there: _There, pair: Part, breaks: Part) -> list[Edit]:
+    """Edits of a place with leftovers on both sides: the replacement, and what came or went beside it."""
+    edits = [_edit(there, *part) for part in parted((there.found.base, there.found.head), pair, breaks)]
+    for item in edits[1:]:
+        item.apart = item.passing
+    return edits
+
+
 def _edit(there: _There, base: Sequence[int], head: Sequence[int]) -> Edit:
     one, other = [there.found.base[i] for i in base], [there.found.head[j] for j in head]
     here = other or one
-    lines: tuple[str, ...] = ()
-    if base and head:
-        lines = there.replacement(one, other)
-    elif len(here) > 1:
-        lines = (label(here),)
+    lines = there.replacement(one, other) if base and head else told(here)
     return Edit(
         what=CHANGED if base and head else ADDED if head else REMOVED,
         name=there.name(one, other),
@@ -187,8 +199,8 @@ def _composites(there: _There, edits: list[Edit]) -> list[Edit]:
     for item in edits:
         groups = [(item.phase, found.head[j].group) for j in item.head if found.head[j].group]
         groups += [(item.phase, found.base[i].group) for i in item.base if found.base[i].group]
-        told = {composite(found.base[i]) for i in item.base} ^ {composite(found.head[j]) for j in item.head}
-        if groups and told:
+        other = {composite(found.base[i]) for i in item.base} ^ {composite(found.head[j]) for j in item.head}
+        if groups and other:
             joined[groups[0]].append(item)
         else:
             others.append(item)
@@ -214,7 +226,11 @@ def _loops(there: _There, edits: list[Edit]) -> list[Edit]:
             for operator in (*(there.found.head[j] for j in item.head), *(there.found.base[i] for i in item.base))
             if not is_passing(operator.op)
         }
-        found += _joined(there, together) if turned & more else together
+        if turned & more:
+            apart = [item for item in together if item.apart]
+            found += [*_joined(there, [item for item in together if not item.apart]), *apart]
+        else:
+            found += together
     return found
 
 

@@ -98,7 +98,8 @@ class _Grouping:
         edit = self._edits[number]
         if edit.lines and (edit.what == CHANGED or edit.lines[0] in _SHARED):
             return edit.what, edit.phase, edit.lines
-        own = self._op(edit), edit.sizes if edit.what == CHANGED else edit.lines
+        # Casts are one finding whatever their dtypes: those of all are told.
+        own = self._op(edit), edit.sizes if edit.what == CHANGED else () if edit.passing else edit.lines
         return edit.what, edit.phase, *own
 
     def _op(self, edit: Edit) -> str:
@@ -191,6 +192,8 @@ def _how(edits: Sequence[Edit]) -> tuple[str, ...]:
     """Lines that all of them have; sizes only where they are the same, for one alone both."""
     first = edits[0]
     lines = first.lines if all(edit.lines == first.lines for edit in edits) else ()
+    if first.what != CHANGED and all(edit.passing for edit in edits):
+        lines = tuple(dict.fromkeys(line for edit in edits for line in edit.lines if ARROW in line)) or lines
     sizes = first.sizes if all(edit.sizes == first.sizes for edit in edits) else ()
     told = (*lines, *sizes)
     if told or first.what != CHANGED:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from perfgate.graph.difference.opnames import is_passing, short
-from perfgate.graph.difference.tensors import ARROW
+from perfgate.graph.difference.opnames import is_cast, is_passing, short
+from perfgate.graph.difference.tensors import ARROW, parse, step
 from perfgate.records.graph import FORWARD, Operator
 
 # Kinds of operators that a label names one by one.
@@ -27,6 +27,30 @@ def label(operators: Sequence[Operator], *, whole: bool = False) -> str:
     if len(words) > _NAMED:
         return f"{' + '.join(words[: _NAMED - 1])} + {sum([*runs.values()][_NAMED - 1 :])} more"
     return " + ".join(words)
+
+
+def told(operators: Sequence[Operator]) -> tuple[str, ...]:
+    """Lines for operators that came or went: what casts and copies make of their tensors, else a label.
+
+    Casts among operators that do work have a line of their own behind the label.
+    """
+    passing = [operator for operator in operators if is_passing(operator.op)]
+    turned = tuple(dict.fromkeys(line for operator in passing for line in _transition(operator)))
+    if len(passing) == len(operators):
+        return turned or ((label(operators),) if len(operators) > 1 else ())
+    lines = (label(operators),) if len(operators) > 1 else ()
+    dtypes = [line for operator in passing if is_cast(operator.op) for line in _transition(operator)]
+    return (*lines, f"with {', '.join(dict.fromkeys(dtypes))}") if dtypes else lines
+
+
+def _transition(operator: Operator) -> tuple[str, ...]:
+    """``float32 → float64`` of a cast, ``transposed → contiguous`` of a copy; nothing where neither changes."""
+    if not operator.inputs or not operator.outputs:
+        return ()
+    # What is copied into another tensor is read last.
+    turned = step(parse(operator.inputs[-1]), parse(operator.outputs[0]))
+    pairs = (turned.dtype, turned.layout) if turned else ()
+    return tuple(f"{one}{ARROW}{other}" for one, other in filter(None, pairs))
 
 
 def replacement(

@@ -13,6 +13,7 @@ from perfgate import units
 from perfgate.graph.difference.causes import RECOMPUTED
 from perfgate.graph.difference.describing import IN_PLACE, OUT_OF_PLACE
 from perfgate.graph.difference.grouping import Cause
+from perfgate.graph.difference.opnames import is_passing
 from perfgate.graph.difference.repeats import ONCE_MORE, THE_SAME_AS
 from perfgate.graph.difference.rewiring import REWIRED
 from perfgate.graph.difference.tensors import ARROW
@@ -87,6 +88,8 @@ def _operators(count: int) -> str:
 
 def _predicate(change: OperatorChange, *, several: bool) -> str:
     told = change.how[0] if change.how else ""
+    if is_passing(change.op):
+        told = ", ".join(change.how)
     match change.what:
         case "added" | "removed":
             return _put(change, told, several=several)
@@ -164,7 +167,7 @@ def _work(cause: Cause) -> str:
     if flop:
         parts.append(f"F {signed(units.decimal(abs(flop), 'FLOP'), flop)}")
     if moved:
-        parts.append(f"M {signed(units.decimal(abs(moved), 'B'), moved)}")
+        parts.append(f"M {signed(units.size(abs(moved)), moved)}")
     if calls:
         parts.append(f"{signed(str(abs(calls)), calls)} kernel call{'' if abs(calls) == 1 else 's'}")
     return ", ".join(parts)

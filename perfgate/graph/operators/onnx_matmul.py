@@ -9,7 +9,7 @@ import math
 
 from perfgate.graph.operators.definition import MATMUL, Definition, Formula, Operands, Shape
 from perfgate.graph.operators.onnx_einsum import einsum
-from perfgate.graph.operators.onnx_fit import agree, deep, stretched, summed, told
+from perfgate.graph.operators.onnx_fit import deep, stretched, summed, told
 from perfgate.graph.operators.onnx_sizes import (
     byte_size,
     bytes_out,

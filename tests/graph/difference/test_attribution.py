@@ -228,3 +228,42 @@ def test_attribute__profiles_that_say_nothing_are_passed_over():
         found = compare(model(), model(layer3="gelu"), base_profile=profile, head_profile=times())
         assert first(found).name == "layer3"
         assert first(found).time_ns is None
+
+
+def drifted(extra_base: dict[tuple[str, str], float], extra_head: dict[tuple[str, str], float]) -> Difference:
+    base = {(name, "aten::act"): 1000.0 for name in PLACES}
+    return compare(model(), model(), base_profile=timed(base | extra_base), head_profile=timed(base | extra_head))
+
+
+def test_attribute__a_place_that_one_side_lacks_did_not_get_slower():
+    come, gone = drifted({}, {("wrapper", "python"): 4000.0}), drifted({("wrapper", "python"): 4000.0}, {})
+    assert (first(come).what, first(gone).what) == ("added", "removed")
+    assert come.sentences[0].startswith("Python code in wrapper was added: +4.00 µs")
+    assert gone.sentences[0].startswith("Python code in wrapper was removed: −4.00 µs")
+    assert first(drifted({}, {("layer1", "python"): 4000.0})).what == "slower"
+
+
+def looped(loop_ns: float) -> Difference:
+    """One product that becomes the body of a loop of seven turns, whose own time is at a place without operators."""
+    others = [operator(name) for name in PLACES]
+    base = graph(*others, linear("y"))
+    head = graph(*others, replace(linear("s2"), repeat=7, origins=("", "y.weight")))
+    known = {(name, "aten::act"): 1000.0 for name in PLACES}
+    return compare(
+        base,
+        head,
+        base_profile=timed(known | {("y", "aten::mm"): 4000.0}),
+        head_profile=timed(known | {("s2", "aten::mm"): 700.0, ("y", "ai.onnx::Loop"): loop_ns}),
+    )
+
+
+def test_attribute__a_loops_own_time_belongs_to_what_runs_in_it():
+    found = looped(9000.0)
+    assert [(change.name, change.what) for change in found.changes] == [("s2", "changed")]
+    assert first(found).time_ns == pytest.approx(5700.0)
+
+
+def test_attribute__more_turns_are_not_said_to_take_less_time():
+    found = looped(0.0)
+    assert first(found).time_ns is None
+    assert found.sentences[0].startswith("s2 went from 1 to 7 times: F +")

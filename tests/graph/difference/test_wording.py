@@ -77,7 +77,7 @@ def test_sentence__counts_what_follows():
 
 def test_sentence__gives_work_where_there_is_no_time():
     found = change("changed", "stride 1 → 2", flop=2_000_000, bytes=-3000, calls=1)
-    assert told(found) == "layer has stride 2 instead of 1: F +2.00 MFLOP, M −3.00 kB, +1 kernel call"
+    assert told(found) == "layer has stride 2 instead of 1: F +2.00 MFLOP, M −2.93 KiB, +1 kernel call"
 
 
 def test_sentence__gives_time_alone_where_the_whole_goes_the_other_way_or_is_not_known():

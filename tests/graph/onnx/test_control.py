@@ -93,11 +93,18 @@ def test_loop__with_a_trip_count_repeats_its_body(tmp_path):
 
 
 def test_loop__without_one_counts_once_and_says_so(tmp_path):
-    for trips in (None, 2**63 - 1):
+    for trips in (None, 2**31 - 1, 2**63 - 1):
         trace = traced(looping(trips, condition=True), tmp_path)
 
         assert flop(trace) == 2 * 3 * 4 * 4
         assert any("how often it turns depends on data; its body counts once" in note for note in trace.notes)
+
+
+def test_loop__with_a_huge_trip_count_turns_as_often(tmp_path):
+    trace = traced(looping(10**12), tmp_path)
+
+    assert flop(trace) == 10**12 * 2 * 3 * 4 * 4
+    assert not any("depends on data" in note for note in trace.notes)
 
 
 def test_loop__that_may_end_early_counts_all_turns_and_says_so(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -52,6 +53,17 @@ def test_external_data__over_two_gibibytes_takes_little_memory(tmp_path):
 def test_external_data__missing_file_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"m\.onnx: its data file 'w\.bin' is missing; put it beside"):
         traced(linear(external("w", [4, 8], "w.bin")), tmp_path)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_file__folders_and_pipes_are_no_files(tmp_path, make):
+    make(tmp_path / "w.bin")
+    with pytest.raises(UsageError, match=r"its data file 'w\.bin' is no plain file"):
+        traced(linear(external("w", [4, 8], "w.bin")), tmp_path)
+
+    make(tmp_path / "other.onnx")
+    with pytest.raises(UsageError, match=r"other\.onnx: is no plain file"):
+        read.trace(tmp_path / "other.onnx")
 
 
 @pytest.mark.parametrize("location", ["../w.bin", "sub/../../w.bin", "/etc/passwd", "C:\\w.bin", "..\\w.bin", ""])

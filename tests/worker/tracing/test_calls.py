@@ -13,6 +13,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
 
 from perfgate import wire  # noqa: E402
+from perfgate.graph.build import build  # noqa: E402
 from perfgate.records.graph import Trace  # noqa: E402
 from perfgate.worker.tracing import trace_callable  # noqa: E402
 from perfgate.worker.tracing.building import without_weights  # noqa: E402
@@ -165,6 +166,48 @@ def test_call__packed_weights_are_operands():
     )
     assert (bias.shape, bias.name) == ((4,), "0.bias")
     assert trace.parameters == 4 * 8 + 4
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+def test_call__the_table_of_a_quantised_embedding_is_one_operand():
+    table = torch.ao.nn.quantized.Embedding(3000, 8)
+
+    trace = trace_callable(table, (torch.zeros(2, 3, dtype=torch.int64),))
+
+    (weight,) = (trace.values[index] for index in only(trace, "embedding_byte").operands["weight"])
+    assert (weight.shape, weight.bits, weight.role, weight.name) == ((3000, 8), 8, "parameter", "weight")
+    assert (trace.parameters, trace.weight_bytes) == (24_000, 24_000)
+    # Six rows, their indices, and the result.
+    assert build(trace).totals.traffic.eager == 6 * 8 + 6 * 8 + 6 * 8 * 4
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+def test_call__the_weights_of_a_quantised_recurrent_layer_are_operands():
+    plain = nn.Sequential(nn.LSTM(16, 8, num_layers=2, bidirectional=True))
+    model = torch.ao.quantization.quantize_dynamic(plain, {nn.LSTM}, dtype=torch.qint8)
+
+    trace = trace_callable(model, (torch.ones(5, 4, 16),))
+
+    held = [trace.values[index] for index in only(trace, "quantized_lstm").operands["params"]]
+    assert {value.name: value.shape for value in held} == {
+        name: tuple(parameter.shape) for name, parameter in plain.named_parameters()
+    }
+    assert {value.bits for value in held if len(value.shape) == 2} == {8}
+    assert trace.parameters == sum(parameter.numel() for parameter in plain.parameters())
+    matrices = sum(parameter.numel() for parameter in plain.parameters() if parameter.dim() == 2)
+    assert build(trace).totals.flop == 2 * 5 * 4 * matrices
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("cell", [nn.LSTMCell, nn.GRUCell])
+def test_call__a_quantised_cell_reads_each_bias_once(cell):
+    model = torch.ao.quantization.quantize_dynamic(nn.Sequential(cell(16, 8)), {cell}, dtype=torch.qint8)
+
+    trace = trace_callable(model, (torch.ones(4, 16),))
+
+    (call,) = [call for call in trace.calls if "cell_dynamic" in call.op]
+    matrices = [trace.values[index] for name in ("w_ih", "w_hh") for index in call.operands[name]]
+    assert [value.name for value in matrices] == ["0.weight_ih", "0.weight_hh"]
 
 
 def test_call__custom_operators_are_one_call():

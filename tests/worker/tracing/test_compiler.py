@@ -56,3 +56,32 @@ def test_deferred__whoever_wants_the_compiler_gets_it():
         print(trace.source, len(trace.calls), same, bool(torch._dynamo.__file__))
         """
     ) == ["meta", "1", "True", "True"]
+
+
+def test_deferred__who_looks_through_all_modules_does_not_import_it():
+    # As `inspect` does for the source of any function, also in the middle of an import.
+    assert run(
+        """
+        import inspect, sys
+        from perfgate.worker.tracing import compiler
+        with compiler.deferred():
+            found = [hasattr(module, "__file__") for module in list(sys.modules.values())]
+            inspect.getmodule(found)
+            print(type(sys.modules["torch._dynamo"]).__name__)
+        """
+    ) == ["_Placeholder"]
+
+
+def test_deferred__a_model_can_be_recorded_while_it_is_built():
+    assert run(
+        """
+        import warnings
+        import torch
+        from torch import nn
+        from perfgate.worker.tracing import building
+        warnings.simplefilter("ignore")
+        with building.without_weights():
+            model = torch.jit.trace(nn.Linear(4, 4), torch.ones(2, 4))
+        print(type(model).__name__)
+        """
+    ) == ["TopLevelTracedModule"]

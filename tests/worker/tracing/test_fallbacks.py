@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
 
-from perfgate.worker.tracing import trace_callable  # noqa: E402
+from perfgate.worker.tracing import building, trace_callable  # noqa: E402
 from tests.worker.tracing.reading import only, operand, ops  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -160,6 +160,29 @@ def test_mixed__a_grouped_product_in_any_precision():
     trace = trace_callable(lambda x, w, ends: grouped(x, w, offs=ends), (x, weight, ends))
     result = trace.values[trace.results[0]]
     assert (trace.source, result.shape, result.dtype) == ("meta", (6, 32), "float32")
+
+
+def test_mixed__experts_of_any_size_take_no_memory():
+    grouped = getattr(torch, "_grouped_mm", None)
+    if grouped is None:
+        pytest.skip("this release has none")
+    product = grouped
+
+    class Experts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            # A hundred thousand million weights: 400 GB.
+            self.weight = nn.Parameter(torch.empty(1024, 8192, 12_288))
+
+        def forward(self, x, ends):
+            return product(x, self.weight, offs=ends)
+
+    with building.without_weights():
+        experts = Experts()
+    trace = trace_callable(experts, (torch.ones(6, 8192), torch.full((1024,), 6, dtype=torch.int32)))
+
+    assert (trace.source, trace.parameters) == ("meta", 1024 * 8192 * 12_288)
+    assert trace.values[trace.results[0]].shape == (6, 12_288)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")

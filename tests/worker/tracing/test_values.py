@@ -153,7 +153,26 @@ def test_value__sparse_tensors_hold_what_they_hold():
     trace = trace_callable(lambda s, x: s @ x, (eye, torch.ones(4, 2)))
 
     value = operand(trace, only(trace, "mm"), "self")
-    assert (value.shape, value.logical, value.bits) == ((4, 4), 4, 32)
+    # A row and a column of eight bytes for each element.
+    assert (value.shape, value.logical, value.bits) == ((4, 4), 4, 32 + 2 * 64)
+    assert only(trace, "mm").attributes["self_layout"] == "sparse_coo"
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")
+@pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_csc])
+def test_value__compressed_sparse_tensors_have_indices(layout):
+    dense = torch.zeros(64, 64)
+    dense[::4, ::4] = 1
+
+    trace = trace_callable(lambda s, x: s @ x, (dense.to_sparse(layout=layout), torch.ones(64, 2)))
+
+    call = only(trace, "mm")
+    value = operand(trace, call, "self")
+    assert value.logical == 16 * 16
+    # 65 bounds of rows (columns) are no whole number of bits for each of 256 elements.
+    assert value.logical * value.bits // 8 == pytest.approx(256 * (4 + 8) + 65 * 8, abs=256 / 16)
+    assert call.attributes["self_layout"] == str(layout).removeprefix("torch.")
+    assert "mat2_layout" not in call.attributes
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
