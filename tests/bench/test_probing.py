@@ -5,7 +5,13 @@ from perfgate.records.protocol import Software
 from perfgate.records.workload import ModelSpec
 
 BOTH = Software(
-    versions={"python": "3.11.7", "numpy": "2.4.6", "torch": "2.14.1", "torchvision": "0.29.1", "onnxruntime": "1.32.0"},
+    versions={
+        "python": "3.11.7",
+        "numpy": "2.4.6",
+        "torch": "2.14.1",
+        "torchvision": "0.29.1",
+        "onnxruntime": "1.32.0",
+    },
     flags={"mkldnn": "True", "onnxruntime_providers": "CPUExecutionProvider", "processors": "2"},
 )
 

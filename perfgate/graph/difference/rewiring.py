@@ -11,7 +11,7 @@ from perfgate.graph.difference.tensors import ARROW
 from perfgate.records.graph import Operator
 
 REWIRED = "reads from others"
-CONNECTED = "the same operators are connected differently: views, the order of operands or what is returned changed"
+CONNECTED = "the same operators are connected differently: views, the order of operands or what is returned differ"
 _INPUTS = "the model's inputs"
 _NAME = 120
 

@@ -127,7 +127,7 @@ def test_compare__says_that_the_same_operators_are_connected_differently(base, h
     assert not found.changes
     assert found.sentences == found.notes
     assert found.sentences[0].startswith("the same operators are connected differently")
-    assert found.sentences[0].endswith(f"changed{place}")
+    assert found.sentences[0].endswith(f"differ{place}")
     assert compare(one, one).sentences == ()
 
 
