@@ -59,8 +59,8 @@ def _models(base: SideConfig, head: SideConfig) -> Iterator[str]:
         yield f"Model {name} is new in head's configuration."
     if base.operators != head.operators:
         yield (
-            f"[operators] differs: {_values(base, head, 'operators')}; both sides are counted with base's formulas, and "
-            "with head's for operators that base says nothing of and perfgate does not know."
+            f"[operators] differs: {_values(base, head, 'operators')}; both sides are counted with base's formulas, "
+            "and with head's for operators that base says nothing of and perfgate does not know."
         )
     for key in _differing(base, head, frozenset({"source", "models", "operators"})):
         yield f"{key} differs: {_values(base, head, key)}; each side ran with its own."

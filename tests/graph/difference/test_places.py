@@ -17,7 +17,7 @@ Function = Callable[[torch.Tensor], torch.Tensor]
 TO_DOUBLE = ("float32 → float64", "float64 → float32")
 
 
-class Layers(nn.Module):
+class Layers(nn.Module):  # type: ignore[misc]
     def __init__(self, act: Function, count: int = 6) -> None:
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(16, 16) for _ in range(count))
@@ -71,7 +71,7 @@ def test_places__copies_beside_a_replaced_activation_are_a_finding(act, how):
 
 
 def test_places__an_activation_that_now_runs_in_double_is_told_apart_from_its_casts():
-    class Double(nn.Module):
+    class Double(nn.Module):  # type: ignore[misc]
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return nn.functional.silu(x.double()).float()
 
@@ -131,7 +131,7 @@ def test_compare__says_that_the_same_operators_are_connected_differently(base, h
     assert compare(one, one).sentences == ()
 
 
-class _Called(nn.Module):
+class _Called(nn.Module):  # type: ignore[misc]
     def __init__(self, function: Function) -> None:
         super().__init__()
         self.function = function
