@@ -76,3 +76,15 @@ def test_environment__names_the_card_without_its_uuid(result) -> None:
     text = Path(result[1].folder, "measurements.json").read_text(encoding="utf-8")
     assert "NVIDIA" in text
     assert "GPU-" not in text
+
+
+def test_operators__added_ones_are_named_with_their_time(result) -> None:
+    _, run = result
+    for workload in run.report["models"]:
+        totals = workload["base_totals"], workload["head_totals"]
+        assert all(side["source"] == "meta" for side in totals)
+        assert totals[1]["flop"] > totals[0]["flop"] > 0
+        first = workload["difference"]["changes"][0]
+        assert (first["what"], first["kind"]) == ("added", "convolution")
+        assert first["time_ns"] is not None
+        assert first["time_ns"] > 0
