@@ -104,7 +104,7 @@ def _one_factory(wanted: Sequence[Wanted], timeout_s: float, niceness: int) -> I
                 yield replace(found, seconds=time.perf_counter() - begun), _hung(reply)
                 begun = time.perf_counter()
         finally:
-            replies.close()  # type: ignore[attr-defined]
+            replies.close()
 
 
 def _count(wanted: Wanted, reply: Counted | Failed) -> Count:

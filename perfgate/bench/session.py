@@ -10,7 +10,7 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -118,7 +118,7 @@ class Session:
 
     def count_all(
         self, side: str, specs: Sequence[ModelSpec], modules: tuple[str, ...]
-    ) -> Iterator[tuple[ModelSpec, Counted | Failed]]:
+    ) -> Generator[tuple[ModelSpec, Counted | Failed]]:
         """:meth:`count` of the first workload of many models, which share one process's imports (``modules``)."""
         where = self._open()
         waiting = list(specs)

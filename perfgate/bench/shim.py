@@ -13,7 +13,7 @@ from pathlib import Path
 
 import perfgate
 
-_FILES = ("__init__.py", "errors.py", "onnx_names.py", "units.py", "wire.py")
+_FILES = ("__init__.py", "errors.py", "onnx_names.py", "protobuf.py", "specification.py", "units.py", "wire.py")
 _ROOMS = ("records", "worker")
 _MAIN = """from perfgate.worker.__main__ import main
 

@@ -22,8 +22,7 @@ from perfgate.config import values
 from perfgate.errors import EXIT_PASS, UsageError
 from perfgate.pipeline.request import CONFIG_FILE
 from perfgate.records.graph import Graph, Operator
-
-_KINDS = "1 MAC = 2 FLOP; F counts matrix products only; M models memory traffic and is no measurement"
+from perfgate.report import counts
 
 
 @click.command("count")
@@ -126,7 +125,7 @@ def _show(entry: str, graph: Graph, top: int) -> None:
         _say(console, f"Not counted: {item.op} ({calls}, first in {item.first}): {item.reason}")
     for note in totals.notes:
         _say(console, f"Note: {note}")
-    console.print(_KINDS, style="dim", highlight=False)
+    console.print(counts.CONVENTION, style="dim", highlight=False)
 
 
 def _say(console: Console, text: str) -> None:
@@ -135,24 +134,13 @@ def _say(console: Console, text: str) -> None:
 
 
 def _totals(graph: Graph) -> Table:
-    totals = graph.totals
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="dim")
-    table.add_column(justify="right")
-    table.add_column(justify="right")
-    traffic = totals.traffic
-    for name, text, intensity in (
-        ("parameters", units.decimal(totals.params, ""), None),
-        ("weights", units.size(totals.weight_bytes), None),
-        ("M eager", units.size(traffic.eager), traffic.eager),
-        ("M fused", units.size(traffic.fused), traffic.fused),
-        ("M min", units.size(traffic.min), traffic.min),
-        ("peak activations", units.size(totals.peak_activation_bytes), None),
-        ("kernels", units.quantity(totals.kernels, "count"), None),
-    ):
-        shown_i = f"I = {units.significant(totals.flop / intensity)} FLOP/B" if intensity else ""
-        table.add_row(name, text, shown_i)
-    table.add_row("fingerprint", totals.fingerprint[:12], "")
+    table.add_column(overflow="fold")
+    for line in counts.lines(None, graph.totals):
+        # The headline says F; what is not in it is listed below with its reasons.
+        if line.label not in ("F", "Not in F"):
+            table.add_row(line.label, Text(plain(line.base)))
     return table
 
 

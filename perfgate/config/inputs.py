@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from perfgate.specification import EXAMPLE, PATTERN, dimensions
+
 _INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
 _OTHERS = (
     "bool", "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128",
 )  # fmt: skip
 DTYPES = (*_INTEGERS, *_OTHERS)
-
-_LEAF = re.compile(r"\s*(?P<dtype>\w+)\s*\[(?P<dims>[^\[\]]*)\]\s*(?:<\s*(?P<bound>[0-9]{1,18})\s*)?")
-_EXAMPLE = "write it like 'float32[batch,3,224,224]' or 'int64[batch,128] < 30522'"
 
 
 # Specifications travel to the worker as JSON, which has a largest depth too.
@@ -28,7 +27,8 @@ Place = tuple[int | str, ...]
 
 def problems(tree: object) -> Iterator[tuple[Place, str]]:
     """Every wrong place as (place below ``inputs``, reason); nothing where the tree is right."""
-    if isinstance(tree, (list, dict)):
+    # Configurations have lists, records tuples.
+    if isinstance(tree, (list, tuple, dict)):
         yield from _walk(tree, ())
     else:
         yield (), f"{tree!r} is neither a list (positional) nor a table (keywords); put it in [ ]"
@@ -56,21 +56,21 @@ def _walk(tree: object, place: Place) -> Iterator[tuple[Place, str]]:
     elif isinstance(tree, dict):
         for key, item in tree.items():
             yield from _walk(item, (*place, key))
-    elif isinstance(tree, list):
+    elif isinstance(tree, (list, tuple)):
         for index, item in enumerate(tree):
             yield from _walk(item, (*place, index))
     elif isinstance(tree, str):
         yield from ((place, reason) for reason in _leaf(tree))
     elif not isinstance(tree, (bool, int, float)):
-        yield place, f"{tree} is neither a specification nor a number; {_EXAMPLE}"
+        yield place, f"{tree} is neither a specification nor a number; {EXAMPLE}"
     elif tree != tree or tree in (float("inf"), float("-inf")):
         yield place, f"{tree} is not a finite number"
 
 
 def _leaf(text: str) -> Iterator[str]:
-    match = _LEAF.fullmatch(text)
+    match = PATTERN.fullmatch(text)
     if not match:
-        yield f"{text!r} is not an input specification; {_EXAMPLE}"
+        yield f"{text!r} is not an input specification; {EXAMPLE}"
         return
     dtype, bound = match["dtype"], match["bound"]
     if dtype not in DTYPES:
@@ -79,8 +79,7 @@ def _leaf(text: str) -> Iterator[str]:
         yield f"'< {bound}' needs a dtype of whole numbers, and {dtype} is not one"
     if bound is not None and int(bound) < 1:
         yield f"'< {bound}' leaves no value; write at least '< 1'"
-    dims = [dim.strip() for dim in match["dims"].split(",")] if match["dims"].strip() else []
-    for dim in dims:
+    for dim in dimensions(match["dims"]):
         if not all(_is_factor(factor.strip()) for factor in dim.split("*")):
             yield f"dimension {dim!r} of {text!r} is no whole number of at least 1, no 'batch' and no product of them"
 

@@ -121,7 +121,7 @@ def _specification(request: CountRequest, config: Config | None) -> ModelSpec:
     tree = _inputs(request.inputs) if request.inputs else spec.inputs
     if request.inputs:
         _check_inputs(tree)
-    if request.batch is not None and request.batch > 1 and not _mentions_batch(tree) and not spec.make_inputs:
+    if request.batch is not None and request.batch > 1 and not specifications.uses_batch(tree) and not spec.make_inputs:
         tree = _batched(tree)
     if not tree and not spec.make_inputs and not spec.is_onnx and not spec.step:
         msg = f"{request.entry}: --inputs is missing; write it as in --inputs 'float32[1,3,224,224]'"
@@ -176,18 +176,10 @@ def _leaf(text: str) -> object:
 
 def _check_inputs(tree: object) -> None:
     """Raise UsageError for every input that the configuration would refuse."""
-    listed = list(tree) if isinstance(tree, tuple) else tree
-    wrong = [reason for _, reason in specifications.problems(listed)]
+    wrong = [reason for _, reason in specifications.problems(tree)]
     if wrong:
         msg = "\n".join(f"--inputs: {reason}" for reason in wrong)
         raise UsageError(msg)
-
-
-def _mentions_batch(tree: object) -> bool:
-    items = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, tuple) else None
-    if items is not None:
-        return any(_mentions_batch(item) for item in items)
-    return isinstance(tree, str) and re.search(r"\bbatch\b", tree) is not None
 
 
 def _batched(tree: object) -> object:

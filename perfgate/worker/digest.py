@@ -6,48 +6,34 @@ In: any tree of tensors. Out: ``Digest``. Needs no numpy.
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from perfgate.records.protocol import Digest
 from perfgate.worker import trees
+from perfgate.worker.checksums import Checksum, spaced
 
-MAX_VALUES = 256
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
-_MAX_LAYOUT = 200
 _CHUNK = 1 << 24
 
 
 def digest(tree: object) -> Digest:
     """Checksum over types, shapes and bytes of all leaves in order; values evenly spaced over all elements."""
-    checksum = hashlib.sha256()
-    layout: list[str] = []
+    checksum = Checksum()
     tensors: list[Any] = []
-    nonfinite = 0
     for path, leaf in trees.leaves(tree):
-        if isinstance(leaf, torch.Tensor):
-            tensor = _dense(leaf)
-            line = f"{path} {str(leaf.dtype).removeprefix('torch.')}[{','.join(map(str, leaf.shape))}]"
-            checksum.update(line.encode())
-            if tensor is not None:
-                _update(checksum, tensor)
-                tensors.append(tensor)
-                if tensor.is_floating_point():
-                    nonfinite += int((~torch.isfinite(tensor)).sum())
-        else:
-            # Addresses in an object's text would differ from run to run.
-            text = repr(leaf) if isinstance(leaf, _PLAIN) else ""
-            line = f"{path} {type(leaf).__name__}"
-            checksum.update(f"{line} {text}".encode())
-        layout.append(line)
-    if len(layout) > _MAX_LAYOUT:
-        layout = [*layout[:_MAX_LAYOUT], f"and {len(layout) - _MAX_LAYOUT} more"]
-    return Digest(
-        checksum=checksum.hexdigest(), layout=tuple(layout), values=tuple(_values(tensors)), nonfinite=nonfinite
-    )
+        if not isinstance(leaf, torch.Tensor):
+            checksum.other(path, leaf)
+            continue
+        tensor = _dense(leaf)
+        checksum.tensor(path, str(leaf.dtype).removeprefix("torch."), leaf.shape)
+        if tensor is not None:
+            _update(checksum, tensor)
+            tensors.append(tensor)
+            if tensor.is_floating_point():
+                checksum.nonfinite += int((~torch.isfinite(tensor)).sum())
+    return checksum.digest(_values(tensors))
 
 
 def _dense(tensor: Any) -> Any:
@@ -62,7 +48,7 @@ def _dense(tensor: Any) -> Any:
         return None
 
 
-def _update(checksum: Any, tensor: Any) -> None:
+def _update(checksum: Checksum, tensor: Any) -> None:
     size = tensor.numel() * tensor.element_size()
     address = tensor.data_ptr()
     for start in range(0, size, _CHUNK):
@@ -70,17 +56,7 @@ def _update(checksum: Any, tensor: Any) -> None:
         checksum.update((ctypes.c_char * count).from_address(address + start))
 
 
-def _values(tensors: list[Any]) -> list[float | None]:
-    total = sum(tensor.numel() for tensor in tensors)
-    count = min(MAX_VALUES, total)
-    values: list[float | None] = []
-    start = 0
-    wanted = [index * total // count for index in range(count)]
-    for tensor in tensors:
-        end = start + tensor.numel()
-        inside = [index - start for index in wanted if start <= index < end]
-        if inside:
-            picked = tensor[torch.tensor(inside)].to(torch.float64).tolist()
-            values.extend(value if math.isfinite(value) else None for value in picked)
-        start = end
-    return values
+def _values(tensors: list[Any]) -> Iterator[float]:
+    for tensor, places in zip(tensors, spaced([tensor.numel() for tensor in tensors]), strict=True):
+        if places:
+            yield from tensor[torch.tensor(places)].to(torch.float64).tolist()

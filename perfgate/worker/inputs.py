@@ -13,10 +13,11 @@ from typing import Any
 
 import torch
 
+from perfgate.specification import EXAMPLE
 from perfgate.worker import specification, trees
 from perfgate.worker.failures import refuse
 from perfgate.worker.seeds import derive
-from perfgate.worker.specification import DEFAULT_BOUND, EXAMPLE
+from perfgate.worker.specification import DEFAULT_BOUND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

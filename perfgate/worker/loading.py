@@ -52,7 +52,7 @@ def load(request: Open, side: Side) -> Loaded:
         plain, notes = _build(entry, request.seed)
         module = plain if isinstance(plain, torch.nn.Module) else None
         if module is not None:
-            notes += _set_mode(module, workload.mode, keep=spec.train_mode)
+            notes += set_mode(module, workload.mode, keep=spec.train_mode)
             cast = fixed_dtype(workload.dtype)
             module.to(torch.device(workload.device))
             if cast is not None:
@@ -90,23 +90,28 @@ def _build(entry: Callable[..., Any], seed: int) -> tuple[Any, tuple[str, ...]]:
     return plain, notes
 
 
-def materialise(module: Any, call: Callable[[], object], seed: int) -> tuple[str, ...]:
+def materialise(request: Open, loaded: Loaded, arguments: Arguments) -> tuple[str, ...]:
     """Give lazy parameters their shapes by one forward pass, then seed them by name too; returns notes."""
-    if not any(torch.nn.parameter.is_lazy(tensor) for tensor in [*module.parameters(), *module.buffers()]):
+    module, workload = loaded.module, request.workload
+    if module is None or not any(map(torch.nn.parameter.is_lazy, [*module.parameters(), *module.buffers()])):
         return ()
     flags = [(child, child.training) for child in module.modules()]
     module.eval()
     try:
-        with torch.no_grad(), naming.recording(seed) as recorder:
-            call()
+        with (
+            torch.no_grad(),
+            naming.recording(request.seed) as recorder,
+            autocast(workload.dtype, workload.device),
+        ):
+            module(*arguments.args, **arguments.kwargs)
     finally:
         for child, training in flags:
             child.training = training
     note = "lazy parameters got their shapes in a forward pass before the first step"
-    return (note, *naming.rename(module, recorder, seed))
+    return (note, *naming.rename(module, recorder, request.seed))
 
 
-def _set_mode(module: Any, mode: str, *, keep: bool) -> tuple[str, ...]:
+def set_mode(module: Any, mode: str, *, keep: bool) -> tuple[str, ...]:
     """``eval()`` to infer and ``train()`` to train, on every submodule; a step sets its own."""
     if mode == "train":
         module.train()

@@ -7,13 +7,10 @@ could change what is timed (proof, digests, counts) happens before or after, nev
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from perfgate.records.protocol import Open, Opened
 from perfgate.worker import device, first, loading, probing, seeds, stepping, timing
 from perfgate.worker.failures import phase
-from perfgate.worker.inputs import Arguments
-from perfgate.worker.loading import Loaded
 from perfgate.worker.preparing import Side
 from perfgate.worker.session import Session
 from perfgate.worker.surroundings import Surroundings
@@ -27,10 +24,8 @@ def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
     loaded = loading.load(request, side)
     arguments = loading.make_arguments(request, side)
     notes = list(loaded.notes)
-    if loaded.module is not None:
-        with phase("build", checkout):
-            forward = _forward(request, loaded, arguments)
-            notes += loading.materialise(loaded.module, forward, request.seed)
+    with phase("build", checkout):
+        notes += loading.materialise(request, loaded, arguments)
     step = stepping.make_step(request, side, loaded, arguments)
     side.prove()
     seeds.set_all(request.seed)
@@ -62,11 +57,3 @@ def open_workload(request: Open, side: Side) -> tuple[Session, Opened]:
         probe=probe,
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def _forward(request: Open, loaded: Loaded, arguments: Arguments) -> Any:
-    def forward() -> object:
-        with loading.autocast(request.workload.dtype, request.workload.device):
-            return loaded.plain(*arguments.args, **arguments.kwargs)
-
-    return forward

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.graph.operators import torch_einsum
+from perfgate.graph.operators import einsum
 from perfgate.graph.operators.definition import MATMUL, REDUCTION
 from tests.graph.book import Book, flop, worked
 
@@ -138,7 +138,7 @@ def test_flop__of_many_products_in_one_call_is_their_sum():
     ],
 )
 def test_einsum__contracts_from_left_to_right(equation, shapes, expected):
-    assert torch_einsum.flop(equation, shapes) == expected
+    assert einsum.flop(equation, shapes) == expected
     assert flop("aten::einsum", {"tensors": list(shapes)}, (M,), equation=equation) == expected
 
 

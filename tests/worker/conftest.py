@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.worker.helpers import make_shim
+from perfgate.bench.shim import write_shim
 
 
 @pytest.fixture(scope="session")
 def shim(tmp_path_factory):
-    return make_shim(tmp_path_factory.mktemp("worker-shim") / "shim")
+    return write_shim(tmp_path_factory.mktemp("worker-shim"))

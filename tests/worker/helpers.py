@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -31,18 +30,6 @@ from perfgate.records.workload import ModelSpec, Workload
 _PACKAGE = Path(perfgate.__file__).parent
 _REPLY_TIMEOUT_S = 90
 SEED = 1234
-
-
-def make_shim(folder: Path) -> Path:
-    """A folder with copies of the files that a worker may see, and its entry."""
-    target = folder / "perfgate"
-    target.mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "units.py", "wire.py"):
-        shutil.copy(_PACKAGE / name, target / name)
-    for name in ("records", "worker"):
-        shutil.copytree(_PACKAGE / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "__main__.py").write_text("from perfgate.worker.__main__ import main\n\nmain()\n", encoding="utf-8")
-    return folder
 
 
 def write_files(root: Path, files: Mapping[str, str]) -> Path:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from perfgate.worker import inputs, trees  # noqa: E402
-from perfgate.worker.digest import MAX_VALUES, digest  # noqa: E402
+from perfgate.worker.checksums import MAX_VALUES  # noqa: E402
+from perfgate.worker.digest import digest  # noqa: E402
 from perfgate.worker.failures import WorkerError  # noqa: E402
 from perfgate.worker.inputs import Arguments  # noqa: E402
 

@@ -69,7 +69,7 @@ def loop(site: Site, scope: Scope, walk: Walk) -> list[Known]:
     if turns is not None and turns <= MAX_UNROLLED and (attempt.open or not turn.stable(carried, made)):
         return turn.unrolled(carried, turns)
     walk.recorder.keep(attempt)
-    _note_loop(site, walk.recorder, turns, made, turn.stable(carried, made))
+    _note_loop(site, walk.recorder, turns, made, stable=turn.stable(carried, made))
     last = [_forgotten(known) for known in made[1 : 1 + len(carried)]]
     return [*last, *(_stacked(known, turns, 0) for known in made[1 + len(carried) :])]
 
@@ -149,7 +149,7 @@ class _Turn:
         return [*carried, *(_stacked(known, len(scanned), 0) for known in scanned[-1])]
 
 
-def _note_loop(site: Site, recorder: Recorder, turns: int | None, made: list[Known], stable: bool) -> None:  # noqa: FBT001
+def _note_loop(site: Site, recorder: Recorder, turns: int | None, made: list[Known], *, stable: bool) -> None:
     if turns is None:
         recorder.notes.append(f"{shown(site.node)}: how often it turns depends on data; its body counts once")
     elif as_int(made[0]) != 1:

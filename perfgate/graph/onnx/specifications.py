@@ -7,20 +7,18 @@ a symbolic dimension without a size is an error, and never counts as nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from onnx import TypeProto, ValueInfoProto, helper, numpy_helper
 
-from perfgate import expressions
+from perfgate import expressions, specification
 from perfgate.config import inputs as grammar
 from perfgate.errors import UsageError
 from perfgate.graph.onnx.elements import dtype, number
 from perfgate.graph.onnx.known import item_type, sequence_type, shape_of, tensor_type
 
-_LEAF = re.compile(r"\s*(?P<dtype>\w+)\s*\[(?P<dims>[^\[\]]*)\]")
 # The word that stands for an unknown size in suggested specifications.
 _SIZE = "SIZE"
 
@@ -102,7 +100,7 @@ def _by_name(declared: list[ValueInfoProto], tree: object, file: str) -> dict[st
     """Input name -> (place, specification)."""
     if tree is None:
         return {}
-    for place, reason in grammar.problems(_thawed(tree)):
+    for place, reason in grammar.problems(tree):
         msg = f"{file}: {_shown(place)}: {reason}"
         raise UsageError(msg)
     names = [info.name for info in declared]
@@ -117,12 +115,6 @@ def _by_name(declared: list[ValueInfoProto], tree: object, file: str) -> dict[st
         msg = f"{file}: inputs has {len(leaves)} entries, the model takes {len(names)}: {', '.join(names) or 'none'}"
         raise UsageError(msg)
     return {name: (f"inputs[{n}]", leaf) for n, (name, leaf) in enumerate(zip(names, leaves, strict=False))}
-
-
-def _thawed(tree: object) -> object:
-    if isinstance(tree, dict):
-        return {key: _thawed(item) for key, item in tree.items()}
-    return [_thawed(item) for item in tree] if isinstance(tree, (list, tuple)) else tree
 
 
 def _shown(place: tuple[int | str, ...]) -> str:
@@ -205,20 +197,17 @@ class _Binder:
         self.bound.data[info.name] = numpy_helper.to_array(proto)
 
     def _tensor(self, info: ValueInfoProto, type_: TypeProto, place: str, text: str) -> TypeProto:
-        match = _LEAF.match(text)
-        if match is None or not type_.HasField("tensor_type"):
+        if not type_.HasField("tensor_type"):
             self._refuse(info, f"{place} does not fit the input's type; write {_suggested(info)}")
+        leaf = specification.parse(text, self.batch)
         element = type_.tensor_type.elem_type
-        if element and number(match["dtype"]) != element:
-            self._refuse(
-                info, f"{place} is {match['dtype']}, the model takes {dtype(element)}; write {_suggested(info)}"
-            )
-        sizes = [self._size(dim) for dim in match["dims"].split(",")] if match["dims"].strip() else []
+        if element and number(leaf.dtype) != element:
+            self._refuse(info, f"{place} is {leaf.dtype}, the model takes {dtype(element)}; write {_suggested(info)}")
         if type_.tensor_type.HasField("shape"):
-            self._fit(info, type_, place, sizes)
-        return tensor_type(element or number(match["dtype"]) or 0, tuple(sizes))
+            self._fit(info, type_, place, leaf.shape)
+        return tensor_type(element or number(leaf.dtype) or 0, leaf.shape)
 
-    def _fit(self, info: ValueInfoProto, type_: TypeProto, place: str, sizes: list[int]) -> None:
+    def _fit(self, info: ValueInfoProto, type_: TypeProto, place: str, sizes: tuple[int, ...]) -> None:
         declared = type_.tensor_type.shape.dim
         if len(declared) != len(sizes):
             self._refuse(
@@ -247,12 +236,6 @@ class _Binder:
                 info,
                 f"dimension {axis} {name!r} is {size} in {place}, but {known} by {origin}; give both the same size",
             )
-
-    def _size(self, text: str) -> int:
-        size = 1
-        for factor in text.split("*"):
-            size *= self.batch if factor.strip() == "batch" else int(factor)
-        return size
 
     def _refuse(self, info: ValueInfoProto, reason: str) -> NoReturn:
         msg = f"{self.file}: input {info.name!r}: {reason}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 from perfgate.graph.operators.definition import MATMUL, Definition, Formula, Operands, Shape
-from perfgate.graph.operators.onnx_einsum import einsum
 from perfgate.graph.operators.onnx_fit import deep, stretched, summed, told
 from perfgate.graph.operators.onnx_sizes import (
     byte_size,
@@ -172,7 +171,6 @@ DEFINITIONS: dict[str, Definition] = {
     **_all(position_bias, f"{_MS}GatedRelativePositionBias"),
     **_all(distances, f"{_MS}CDist"),
     **_all(affine_grid, "ai.onnx::AffineGrid"),
-    **_all(einsum, "ai.onnx::Einsum"),
     **_all(linear_model, "ai.onnx.ml::LinearClassifier", "ai.onnx.ml::LinearRegressor"),
     **_all(support_vectors, "ai.onnx.ml::SVMClassifier", "ai.onnx.ml::SVMRegressor"),
     **{name: Definition(kind=MATMUL, flop=experts, movement=experts_moved) for name in (f"{_MS}MoE", f"{_MS}QMoE")},

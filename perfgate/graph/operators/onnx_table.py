@@ -7,6 +7,7 @@ operands by names that are the same in every version of the operator; variadic o
 from __future__ import annotations
 
 from perfgate.graph.operators import (
+    einsum,
     onnx_attention,
     onnx_contrib,
     onnx_convolution,
@@ -21,6 +22,7 @@ DEFINITIONS: dict[str, Definition] = {
     **onnx_contrib.DEFINITIONS,
     **onnx_convolution.DEFINITIONS,
     **onnx_matmul.DEFINITIONS,
+    **einsum.ONNX,
     **onnx_attention.DEFINITIONS,
     **onnx_rnn.DEFINITIONS,
 }

@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from perfgate.graph.operators import (
+    einsum,
     onnx_table,
     torch_attention,
     torch_convolution,
-    torch_einsum,
     torch_matmul,
     torch_movement,
     torch_other,
@@ -28,7 +28,7 @@ _TORCH: dict[str, Definition] = {
     **torch_pointwise.DEFINITIONS,
     **torch_other.DEFINITIONS,
     **torch_matmul.DEFINITIONS,
-    **torch_einsum.DEFINITIONS,
+    **einsum.TORCH,
     **torch_convolution.DEFINITIONS,
     **torch_attention.DEFINITIONS,
     **torch_recurrent.DEFINITIONS,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfgate import onnx_names
-from perfgate.worker.onnx.protobuf import MalformedError, Message
+from perfgate.protobuf import MalformedError, Message
 
 # Subgraphs of subgraphs: deeper than any exporter goes.
 _MAX_DEPTH = 50

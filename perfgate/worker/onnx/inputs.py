@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from perfgate.specification import EXAMPLE
 from perfgate.worker import specification
 from perfgate.worker.failures import refuse
 from perfgate.worker.onnx.signature import Bindings, Slot, assigned
 from perfgate.worker.seeds import derive
-from perfgate.worker.specification import DEFAULT_BOUND, EXAMPLE
+from perfgate.worker.specification import DEFAULT_BOUND
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from perfgate.protobuf import MalformedError
 from perfgate.records.graph import OperatorTime, Profile
 from perfgate.worker.failures import WorkerError
 from perfgate.worker.onnx import file, steps
 from perfgate.worker.onnx.file import Node
 from perfgate.worker.onnx.fusions import Origins
 from perfgate.worker.onnx.inputs import Feeds
-from perfgate.worker.onnx.protobuf import MalformedError
 from perfgate.worker.onnx.sessions import CPU, CUDA, Maker
 
 _FEWEST, _MOST = 3, 20

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import NoReturn
 
+from perfgate.protobuf import MalformedError
 from perfgate.records.protocol import Prepare
 from perfgate.records.workload import ModelSpec
 from perfgate.worker.failures import refuse
 from perfgate.worker.onnx import file
 from perfgate.worker.onnx.file import ModelFile
-from perfgate.worker.onnx.protobuf import MalformedError
 from perfgate.worker.provenance import prove_file
 
 _POINTER = b"version https://git-lfs.github.com/spec/"

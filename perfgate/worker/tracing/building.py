@@ -18,7 +18,6 @@ from perfgate.records.graph import Trace
 from perfgate.records.protocol import Count, Counted, Open
 from perfgate.worker import loading, process, seeds
 from perfgate.worker.failures import WorkerError, phase
-from perfgate.worker.inputs import Arguments
 from perfgate.worker.loading import Loaded
 from perfgate.worker.preparing import Side
 from perfgate.worker.tracing import compiler, kinds
@@ -36,7 +35,7 @@ def count(request: Count, side: Side) -> Counted:
         with without_weights():
             loaded = _load(asked, side)
             arguments = loading.make_arguments(asked, side)
-            _materialise(asked, loaded, arguments)
+            notes = loaded.notes + loading.materialise(asked, loaded, arguments)
         traced = trace(asked, side, loaded, arguments, device=wanted, weightless=True, warm=False)
     except Exception as error:
         if isinstance(error, WorkerError) and error.failed.kind not in {"raised", "inputs"}:
@@ -60,10 +59,8 @@ def _with_weights(asked: Open, side: Side, wanted: str) -> tuple[Trace, tuple[st
     checkout = side.request.checkout
     loaded = loading.load(asked, side)
     arguments = loading.make_arguments(asked, side)
-    notes = loaded.notes
-    if loaded.module is not None:
-        with phase("build", checkout):
-            notes += loading.materialise(loaded.module, _forward(asked, loaded, arguments), asked.seed)
+    with phase("build", checkout):
+        notes = loaded.notes + loading.materialise(asked, loaded, arguments)
     with phase("probe", checkout):
         return trace(asked, side, loaded, arguments, device=wanted, warm=False), notes
 
@@ -80,31 +77,11 @@ def _load(asked: Open, side: Side) -> Loaded:
         if not isinstance(plain, torch.nn.Module):
             # Says what is wrong with anything that cannot be called.
             return Loaded(model=plain, plain=plain, module=None) if callable(plain) else loading.load(asked, side)
-        if mode == "train":
-            plain.train()
-        elif mode == "infer" and not spec.train_mode:
-            plain.eval()
+        notes = loading.set_mode(plain, mode, keep=spec.train_mode)
         cast = loading.fixed_dtype(asked.workload.dtype)
         if cast is not None:
             plain.to(cast)
-    return Loaded(model=plain, plain=plain, module=plain)
-
-
-def _materialise(asked: Open, loaded: Loaded, arguments: Arguments) -> None:
-    if loaded.module is not None and _lazy(loaded.module):
-        loading.materialise(loaded.module, _forward(asked, loaded, arguments), asked.seed)
-
-
-def _lazy(module: Any) -> bool:
-    return any(torch.nn.parameter.is_lazy(tensor) for tensor in [*module.parameters(), *module.buffers()])
-
-
-def _forward(asked: Open, loaded: Loaded, arguments: Arguments) -> Any:
-    def forward() -> object:
-        with loading.autocast(asked.workload.dtype, asked.workload.device):
-            return loaded.plain(*arguments.args, **arguments.kwargs)
-
-    return forward
+    return Loaded(model=plain, plain=plain, module=plain, notes=notes)
 
 
 class _Weightless(TorchDispatchMode):  # type: ignore[misc]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch._prims_common import suggest_memory_format
 
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 
@@ -46,6 +47,6 @@ def _laid_out(result: Any, *given: Any) -> Any:
 
 
 def _last(tensor: Any, wanted: Any) -> bool:
-    """Whether a tensor's channels come last, and not only because there is one of them or one place."""
+    """Whether torch takes a tensor's channels to come last; with one of them or one place both readings fit."""
     there = isinstance(tensor, torch.Tensor) and tensor.dim() in _FORMATS
-    return there and tensor.is_contiguous(memory_format=wanted) and not tensor.is_contiguous()
+    return there and suggest_memory_format(tensor) is wanted

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfgate.worker.onnx.digest import MAX_VALUES, digest
+from perfgate.worker.checksums import MAX_VALUES
+from perfgate.worker.onnx.digest import digest
 
 FLOATS = np.random.default_rng(3).standard_normal((40, 30), dtype=np.float32)
 

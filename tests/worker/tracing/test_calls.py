@@ -272,3 +272,24 @@ def test_call__attention_comes_as_products_whichever_tensors_there_are(real):
     first, second, scores, softmax, result = ops(trace)
     assert (first, second, scores, result) == ("mul", "mul", "bmm", "bmm")
     assert softmax in {"_safe_softmax", "_softmax"}
+
+
+def test_convolution__lies_as_on_a_device_whatever_its_input_was_made_of():
+    # Tokens of one item seen as an image: strides of channels_last by chance, which torch does not take for it.
+    class Tokens(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mix = nn.Conv2d(16, 16, 3, padding=1)
+
+        def forward(self, tokens):
+            image = self.mix(tokens.transpose(1, 2).reshape(1, 16, 8, 8))
+            return image.flatten(2).transpose(1, 2).contiguous().relu()
+
+    for last in (False, True):
+        model = Tokens().to(memory_format=torch.channels_last) if last else Tokens()
+        tokens = torch.randn(1, 64, 16)
+        assert operators(trace_callable(model, (tokens,))) == operators(trace_callable(model, (tokens,), real=True))
+
+
+def operators(trace):
+    return [(call.op, [trace.values[index].strides for index in call.outputs]) for call in trace.calls]

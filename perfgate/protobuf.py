@@ -1,4 +1,4 @@
-"""Floor 3, worker. The wire format of protocol buffers, as far as an ONNX file needs it. Standard library only.
+"""Floor 0. The wire format of protocol buffers, as far as an ONNX file needs it. Standard library only.
 
 In: bytes, mapped and not read: tensors are stepped over. Out: fields of one message. The format:
 https://protobuf.dev/programming-guides/encoding/
@@ -44,13 +44,18 @@ class Message:
 
         Raises MalformedError.
         """
+        return ((field.number, field.value) for field in self.spans())
+
+    def spans(self) -> Iterator[Field]:
+        """The same with the place of each field. Raises MalformedError."""
         place = self.start
         while place < self.end:
+            begin = place
             key, place = self._varint(place)
             kind = key & 7
             if kind == _VARINT:
                 value, place = self._varint(place)
-                yield key >> 3, value
+                yield Field(key >> 3, value, begin, place)
                 continue
             if kind == _BYTES:
                 size, place = self._varint(place)
@@ -60,8 +65,9 @@ class Message:
                 raise MalformedError(f"field of unknown kind {kind} at byte {place}")  # noqa: EM102
             if size > self.end - place:
                 raise MalformedError(f"the file ends inside a field of {size} bytes at byte {place}")  # noqa: EM102
-            yield key >> 3, Message(self.buffer, place, place + size)
-            place += size
+            after = place + size
+            yield Field(key >> 3, Message(self.buffer, place, after), begin, after)
+            place = after
 
     def text(self) -> str:
         """The bytes as text."""
@@ -75,3 +81,27 @@ class Message:
             if byte < 0x80:
                 return value, place + index + 1
         raise MalformedError(f"no whole number at byte {place}")  # noqa: EM102
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: its number and value, and the bytes from ``start`` to ``end`` that are all of it, key included."""
+
+    number: int
+    value: int | Message
+    start: int
+    end: int
+
+
+def delimited(number: int, contents: bytes | bytearray) -> bytearray:
+    """The bytes of a field that holds a text, an array or a message."""
+    return _written(number << 3 | _BYTES) + _written(len(contents)) + contents
+
+
+def _written(value: int) -> bytearray:
+    made = bytearray()
+    while value >= 0x80:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
+    return made

@@ -1,6 +1,7 @@
-"""Floor 3, graph. FLOP of an einsum that was not taken apart into products.
+"""Floor 3, graph. FLOP of an einsum that was not taken apart into products, of torch and of ONNX.
 
-In: the equation and the sizes of its operands. Out: FLOP of contracting them from left to right, two at a time.
+In: the equation and the sizes of its operands. Out: FLOP of contracting them from left to right, two at a time, which
+is what torch does without a path optimiser. No better order is searched for: the equation alone gives the figure.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import math
 from collections.abc import Sequence
 
 from perfgate.graph.operators.definition import MATMUL, Definition, Operands, Shape
+from perfgate.graph.operators.onnx_fit import agree
+from perfgate.graph.operators.onnx_sizes import shape
 
 
 def flop(equation: str, shapes: Sequence[Shape]) -> int:
@@ -35,15 +38,18 @@ def _labels(equation: str, shapes: Sequence[Shape]) -> tuple[list[set[str]], set
     if len(texts) != len(shapes):
         msg = f"the equation {equation!r} does not fit {len(shapes)} tensors"
         raise ValueError(msg)
-    rows = [_spell(text, len(shape)) for text, shape in zip(texts, shapes, strict=True)]
+    rows = [_spell(text, len(given)) for text, given in zip(texts, shapes, strict=True)]
     sizes: dict[str, int] = {}
-    for row, shape in zip(rows, shapes, strict=True):
-        if len(row) != len(shape):
-            msg = f"the equation {equation!r} does not fit a tensor of {len(shape)} dimensions"
+    for row, given in zip(rows, shapes, strict=True):
+        if len(row) != len(given):
+            msg = f"the equation {equation!r} does not fit a tensor of {len(given)} dimensions"
             raise ValueError(msg)
-        for label, extent in zip(row, shape, strict=True):
+        for label, extent in zip(row, given, strict=True):
             # A size of 1 stretches over the others.
-            sizes[label] = max(sizes.get(label, extent), extent) if extent else 0
+            known = sizes.get(label, 1)
+            if 1 not in {known, extent}:
+                agree(known, extent, f"the index {label!r}")
+            sizes[label] = extent if known == 1 else known
     flat = [label for row in rows for label in row]
     if arrow:
         widest = max((sum(label.isdigit() for label in row) for row in rows), default=0)
@@ -60,8 +66,16 @@ def _spell(text: str, rank: int) -> list[str]:
     return [*before, *(str(number) for number in reversed(range(max(0, hidden)))), *after]
 
 
-def _einsum(operands: Operands) -> int:
+def _torch(operands: Operands) -> int:
     return flop(str(operands.attribute("equation", "")), [value.shape for value in operands.values("tensors")])
 
 
-DEFINITIONS: dict[str, Definition] = {"aten::einsum": Definition(kind=MATMUL, flop=_einsum)}
+def _onnx(operands: Operands) -> int:
+    found: list[Shape] = []
+    while (name := f"in{len(found)}") in operands.call.operands:
+        found.append(shape(operands, name))
+    return flop(str(operands.attribute("equation", "")), found)
+
+
+TORCH: dict[str, Definition] = {"aten::einsum": Definition(kind=MATMUL, flop=_torch)}
+ONNX: dict[str, Definition] = {"ai.onnx::Einsum": Definition(kind=MATMUL, flop=_onnx)}
