@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import perfgate
 from perfgate import wire
 from perfgate.records.protocol import (
     ChildReply,
@@ -27,7 +26,6 @@ from perfgate.records.protocol import (
 )
 from perfgate.records.workload import ModelSpec, Workload
 
-_PACKAGE = Path(perfgate.__file__).parent
 _REPLY_TIMEOUT_S = 90
 SEED = 1234
 
