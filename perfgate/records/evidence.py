@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from perfgate.records.graph import Difference, Totals
+from perfgate.records.hardware import MeasuredRoofline
 from perfgate.records.policy import Acceptance, Plan, Policy
 from perfgate.records.protocol import Failed, Probe, Software
 from perfgate.records.workload import Workload
@@ -176,6 +177,7 @@ class Measurements:
     """The whole file. ``policy`` is the one measured under; the publish stage reads its own from base.
 
     ``unmeasured`` is the reason for which nothing was measured on purpose (a fork, the kill switch); empty: it was.
+    ``rooflines``: pi and beta of this runner's devices, as probed here before.
     """
 
     format: int
@@ -192,3 +194,4 @@ class Measurements:
     notes: tuple[str, ...] = ()
     unmeasured: str = ""
     error: RunError | None = None
+    rooflines: tuple[MeasuredRoofline, ...] = ()

@@ -190,8 +190,34 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelGroup:
+    """Equal kernels of one step: the same kind, dtype, F and bytes. What a roofline is applied to.
+
+    Attributes:
+        name: The first of them, in the user's terms.
+        kind: Of the operator that the kernel began with. ``dtype``: what its products are computed in, by its first
+            floating-point (or, in quantised operators, integer) tensor; ``phase``: of the step.
+        calls: How many there are. ``flop``, ``bytes`` and ``written_bytes`` (part of ``bytes``) are of one call.
+        weight_bytes: Part of ``bytes`` that does not grow with the batch: parameters and buffers, their gradients.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    flop: int
+    bytes: int
+    calls: int = 1
+    phase: str = FORWARD
+    written_bytes: int = 0
+    weight_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """What a graph comes to. ``kinds`` maps an operator kind to its share; ``kernels`` is the number of calls.
+
+    ``eager_kernels``, ``fused_kernels``: the same step as groups of equal kernels, the most bytes first, each
+    operator a kernel of its own, and with chains joined. Where there are very many, similar ones are averaged.
 
     ``fingerprint`` is equal for equal graphs whatever the names; parameters' values do not enter.
     """
@@ -209,6 +235,8 @@ class Totals:
     batch: int = 1
     software: str = ""
     notes: tuple[str, ...] = ()
+    eager_kernels: tuple[KernelGroup, ...] = ()
+    fused_kernels: tuple[KernelGroup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from perfgate.records.cost import CostPolicy
+
 ENFORCE = "enforce"
 REPORT = "report"
 
@@ -46,6 +48,7 @@ class Policy:
         independent_pairs: True treats pairs of one round as independent, which ``calibrate`` must have shown
             (between-round component under 10 % of the variance); False averages each round first.
         block_ns: Length of one timed block. groups: ABBA groups in one pair.
+        cost: ``[cost]``: what configurations must meet, prices and volumes.
     """
 
     source: str
@@ -66,6 +69,7 @@ class Policy:
     independent_pairs: bool = False
     block_ns: int = 50_000_000
     groups: int = 2
+    cost: CostPolicy = field(default_factory=CostPolicy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from perfgate.records.cost import CostReport
 from perfgate.records.evidence import Environment, Revision, RunInfo, Skipped
 from perfgate.records.graph import Difference, Totals
 
@@ -128,5 +129,5 @@ class Report:
     notes: tuple[str, ...] = ()
     software: dict[str, str] = field(default_factory=dict)
     estimator: object = None
-    cost: object = None
+    cost: CostReport | None = None
     placement: object = None
