@@ -67,17 +67,17 @@ def physical_cores(*, root: Path = _ROOT, mask: frozenset[int] | None = None) ->
     first: dict[str, int] = {}
     for cpu in sorted(os.sched_getaffinity(0) if mask is None else mask):
         topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
-        package, core = _read(topology / "physical_package_id"), _read(topology / "core_id")
+        package, core = read_text(topology / "physical_package_id"), read_text(topology / "core_id")
         first.setdefault(f"{package}/{core}" if core else f"cpu{cpu}", cpu)
     return tuple(sorted(first.values()))
 
 
 def cpu_quota(root: Path = _ROOT) -> float | None:
     """CPUs that the control group grants (``cpu.max``, or ``cpu.cfs_quota_us`` of version 1); None: no limit."""
-    quota, _, period = _read(root / "sys/fs/cgroup/cpu.max").partition(" ")
+    quota, _, period = read_text(root / "sys/fs/cgroup/cpu.max").partition(" ")
     if not quota:
-        quota = _read(root / "sys/fs/cgroup/cpu/cpu.cfs_quota_us")
-        period = _read(root / "sys/fs/cgroup/cpu/cpu.cfs_period_us")
+        quota = read_text(root / "sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+        period = read_text(root / "sys/fs/cgroup/cpu/cpu.cfs_period_us")
     try:
         granted = int(quota) / int(period)
     except (ValueError, ZeroDivisionError):
@@ -118,7 +118,7 @@ def check(environ: Mapping[str, str] | None = None, *, root: Path = _ROOT, gpus:
     busy = psutil.cpu_percent(interval=0.25) / 100
     if busy > _BUSY_SHARE:
         notes.append(f"other processes used {units.percent(busy)} of this machine's CPUs before measuring")
-    governor = _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    governor = read_text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor == "powersave":
         notes.append("the CPU frequency governor is powersave; performance gives steadier times")
     cards = nvml.connect() if gpus is None else gpus
@@ -140,10 +140,10 @@ def _conditions(root: Path) -> dict[str, str]:
         "kernel": platform.release(),
         "load_before": f"{os.getloadavg()[0]:.2f}",
     }
-    governor = _read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    governor = read_text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     if governor:
         conditions["governor"] = governor
-    turbo = _read(root / "sys/devices/system/cpu/intel_pstate/no_turbo")
+    turbo = read_text(root / "sys/devices/system/cpu/intel_pstate/no_turbo")
     if turbo:
         conditions["turbo"] = "off" if turbo == "1" else "on"
     return conditions
@@ -151,14 +151,15 @@ def _conditions(root: Path) -> dict[str, str]:
 
 def _cpu_model(root: Path) -> str:
     """``model name`` of x86; elsewhere what the kernel calls the processor."""
-    for line in _read(root / "proc/cpuinfo").splitlines():
+    for line in read_text(root / "proc/cpuinfo").splitlines():
         name, _, value = line.partition(":")
         if name.strip() in {"model name", "Model", "Hardware"}:
             return " ".join(value.split())
     return platform.processor() or platform.machine()
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file without surrounding space; empty where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

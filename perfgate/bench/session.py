@@ -16,7 +16,7 @@ from statistics import median
 from types import TracebackType
 from typing import Self
 
-from perfgate.bench import nvml
+from perfgate.bench import machine, nvml, saturating
 from perfgate.bench.blocks import shape
 from perfgate.bench.course import Course
 from perfgate.bench.laboratory import Experience, Laboratory
@@ -33,6 +33,7 @@ from perfgate.bench.visible import hashed, visible
 from perfgate.bench.workers import Factory, FreshChild, Place, WorkerFailed, place
 from perfgate.errors import MeasuringError
 from perfgate.records.evidence import SideEvidence, WorkloadEvidence
+from perfgate.records.hardware import MeasuredRoofline
 from perfgate.records.policy import Plan
 from perfgate.records.protocol import Counted, Failed
 from perfgate.records.workload import ModelSpec, Workload
@@ -43,6 +44,8 @@ LOCK_VARIABLE = "PERFGATE_LOCK_DIR"
 # What building a model takes beside its first step and warm-up, where probing has not shown that it takes less.
 _BUILD_S = 1.0
 _PAIR_OVERHEAD_S = 0.2
+# Both roofs of one device: some seconds for each dtype, and creating the arrays.
+_SATURATE_LIMIT_S = 180.0
 
 
 class Session:
@@ -162,6 +165,28 @@ class Session:
             return lost.failure
         finally:
             where.end(side)
+
+    def saturate(self, side: str, device: str) -> MeasuredRoofline | Failed:
+        """Pi and beta that ``device`` reaches, from a process of its own. Raises MeasuringError.
+
+        Nothing else of perfgate measures on the machine meanwhile.
+        """
+        where = self._open()
+        request = saturating.request(device)
+        probe = ModelSpec(name="roofline", device=(device,), timeout_s=_SATURATE_LIMIT_S)
+        self._lock(probe.workloads)
+        try:
+            process = FreshChild(where, self._sides[side], probe, ())
+            prepared = process.prepared()
+            answer = process.child().saturate(request, _SATURATE_LIMIT_S)
+        except WorkerFailed as lost:
+            return lost.failure
+        finally:
+            where.end(side)
+        facts = machine.environment(self._environ, gpus=self._gpus).hardware
+        return saturating.reached(
+            request, answer, prepared, label=facts["cpu"], cache=saturating.cache_bytes()
+        )  # fmt: skip
 
     def compare(self, work: Sequence[Work], plan: Plan, budget_s: float) -> tuple[WorkloadEvidence, ...]:
         """Pairs of every work until it is decided, n_max is reached or ``budget_s`` seconds are over; in order.

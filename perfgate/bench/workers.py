@@ -36,6 +36,8 @@ from perfgate.records.protocol import (
     Opened,
     Prepare,
     Prepared,
+    Saturate,
+    Saturated,
     Time,
     Timed,
 )
@@ -193,6 +195,11 @@ class Child:
         request = Count(workload=workload, spec=spec, seed=self._where.options.seed)
         counted: Counted = self._link.ask(request, Counted, self._where.limit_s(spec.timeout_s), phase="probe")
         return counted
+
+    def saturate(self, request: Saturate, limit_s: float) -> Saturated:
+        """Reach the device's roofs. Raises :class:`WorkerFailed`."""
+        reached: Saturated = self._link.ask(request, Saturated, self._where.limit_s(limit_s), phase="timing")
+        return reached
 
     def open(self, workload: Workload, spec: ModelSpec, *, probe: bool = False, real: bool = False) -> Opened:
         """Build, and warm up. Raises :class:`WorkerFailed`."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import sys
-from collections.abc import Mapping
-from pathlib import Path
 
 import click
 from rich.console import Console
@@ -18,8 +14,7 @@ from perfgate import units
 from perfgate.cli import options, verdict
 from perfgate.cli.progress import shown
 from perfgate.cli.text import plain
-from perfgate.config import values
-from perfgate.errors import EXIT_PASS, UsageError
+from perfgate.errors import EXIT_PASS
 from perfgate.pipeline.request import CONFIG_FILE
 from perfgate.records.graph import Graph, Operator
 from perfgate.report import counts
@@ -81,9 +76,9 @@ def command(
         inputs=inputs,
         mode=mode or "",
         batch=batch,
-        dtype=_dtype(dtype),
+        dtype=options.read_dtype(dtype),
         python=python,
-        fallback_python=_own_python(os.environ),
+        fallback_python=options.own_python(os.environ),
         config_file=config_file,
     )
     with shown(Console(stderr=True), quiet=quiet) as progress:
@@ -93,24 +88,6 @@ def command(
     else:
         _show(entry, graph, top)
     return EXIT_PASS
-
-
-def _dtype(text: str) -> str:
-    if not text:
-        return ""
-    try:
-        return values.read_dtype(text)
-    except ValueError as error:
-        msg = f"--dtype {error}"
-        raise UsageError(msg) from None
-
-
-def _own_python(environ: Mapping[str, str]) -> str:
-    """perfgate's own interpreter where no virtual environment is active and it has torch; else none."""
-    if environ.get("VIRTUAL_ENV") or importlib.util.find_spec("torch") is None:
-        return ""
-    # The link, not what it points to: that is what makes it the environment's.
-    return str(Path(sys.executable))
 
 
 def _show(entry: str, graph: Graph, top: int) -> None:

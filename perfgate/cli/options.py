@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from perfgate.config import values
 from perfgate.errors import UsageError
 from perfgate.github import events
 from perfgate.pipeline.request import CONFIG_FILE, MeasureRequest
@@ -127,3 +130,22 @@ def measure_request(
         refuse="pull request from a fork" if event.is_fork else "",
         **common,
     )
+
+
+def own_python(environ: Mapping[str, str]) -> str:
+    """perfgate's own interpreter where no virtual environment is active and it has torch; else none."""
+    if environ.get("VIRTUAL_ENV") or importlib.util.find_spec("torch") is None:
+        return ""
+    # The link, not what it points to: that is what makes it the environment's.
+    return str(Path(sys.executable))
+
+
+def read_dtype(text: str) -> str:
+    """The dtype of --dtype; empty stays empty. Raises UsageError."""
+    if not text:
+        return ""
+    try:
+        return values.read_dtype(text)
+    except ValueError as error:
+        msg = f"--dtype {error}"
+        raise UsageError(msg) from None

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import difflib
 import re
-import tempfile
 import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perfgate.bench import machine
-from perfgate.bench.session import HEAD, Options, Session, Side
-from perfgate.changes import setup
+from perfgate.bench.session import HEAD
 from perfgate.config import inputs as specifications
-from perfgate.config.load import FILES, Config, load, read_tree
+from perfgate.config.load import Config
 from perfgate.errors import MeasuringError, UsageError
 from perfgate.graph.build import build
 from perfgate.graph.onnx import isolated
 from perfgate.pipeline.request import CONFIG_FILE, Ports
+from perfgate.pipeline.working_tree import configuration, opened
 from perfgate.records.graph import Graph, Trace
 from perfgate.records.protocol import Failed
 from perfgate.records.workload import ModelSpec, SideConfig, Workload
@@ -49,13 +48,39 @@ class CountRequest:
 
 def count(request: CountRequest, ports: Ports) -> Graph:
     """The counted graph of one step. Raises UsageError, ConfigError and MeasuringError."""
-    config = _configuration(request)
+    config = configuration(request.root, request.config_file)
     spec = _specification(request, config)
+    return next(_graphs(request, spec, spec.workloads[:1], config, ports))
+
+
+def count_grid(
+    request: CountRequest, ports: Ports, *, batches: tuple[int, ...], dtypes: tuple[str, ...]
+) -> tuple[tuple[Workload, Graph], ...]:
+    """The counted graph of every batch size in every dtype; an empty tuple: those of the configuration.
+
+    Raises as :func:`count` does.
+    """
+    config = configuration(request.root, request.config_file)
+    # The largest batch size decides whether the inputs must say where it goes.
+    spec = _specification(replace(request, batch=max(batches) if batches else request.batch), config)
+    known = _known(request, config)
+    batches = batches or ((request.batch,) if request.batch else known.batch)
+    dtypes = dtypes or ((request.dtype,) if request.dtype else known.dtype)
+    workloads = replace(spec, batch=batches, dtype=dtypes).workloads
+    return tuple(zip(workloads, _graphs(request, spec, workloads, config, ports), strict=True))
+
+
+def _graphs(
+    request: CountRequest, spec: ModelSpec, workloads: Sequence[Workload], config: Config | None, ports: Ports
+) -> Iterator[Graph]:
     side = config.side if config is not None else SideConfig(source="command line")
-    workload = spec.workloads[0]
-    ports.progress.step(f"Counting {spec.name}", 0, 0, None)
-    trace = _of_file(request, spec, workload) if spec.is_onnx else _of_module(request, spec, workload, side, ports)
-    return build(trace, side.operators)
+    if not spec.is_onnx:
+        traces = _of_modules(request, spec, workloads, side, ports)
+    else:
+        ports.progress.step(f"Counting {spec.name}", 0, 0, None)
+        traces = (_of_file(request, spec, workload) for workload in workloads)
+    for trace in traces:
+        yield build(trace, side.operators)
 
 
 def _of_file(request: CountRequest, spec: ModelSpec, workload: Workload) -> Trace:
@@ -71,49 +96,24 @@ def _of_file(request: CountRequest, spec: ModelSpec, workload: Workload) -> Trac
     )
 
 
-def _of_module(request: CountRequest, spec: ModelSpec, workload: Workload, side: SideConfig, ports: Ports) -> Trace:
-    # `setup` may change what is installed, which a question must not do.
-    asked = replace(side, setup="", python=request.python or side.python or request.fallback_python)
-    with tempfile.TemporaryDirectory(prefix="perfgate-count-") as folder:
-        prepared = setup.prepare_side(
-            asked, request.root, request.root, name=HEAD, cache_dir=Path(folder), log=Path(folder) / "setup.log",
-            environ=ports.environ,
-        )  # fmt: skip
-        if isinstance(prepared, Failed):
-            raise MeasuringError(prepared.message)
-        runner = Side(
-            name=HEAD, checkout=request.root, repository=request.root, python=prepared.python, config=asked
-        )  # fmt: skip
-        options = Options(threads=side.threads or machine.default_threads(), environ=ports.environ)
-        with Session({HEAD: runner}, run_dir=Path(folder) / "run", options=options, progress=ports.progress) as session:
-            counted = session.count(HEAD, spec, workload)
-    if isinstance(counted, Failed):
-        # Where the entry comes from the command line, no file holds the key.
-        said = counted.message.replace(f"models.{spec.name}.entry = {request.entry!r} in perfgate.toml", request.entry)
-        msg = f"{spec.name} could not be counted ({counted.phase}): {said}"
-        raise MeasuringError(msg)
-    notes = dict.fromkeys((*counted.trace.notes, *counted.notes))
-    return replace(counted.trace, notes=tuple(notes))
-
-
-def _configuration(request: CountRequest) -> Config | None:
-    """The configuration in the working tree, committed or not; None where there is none."""
-    names = FILES if request.config_file == CONFIG_FILE else (request.config_file,)
-
-    def read(name: str) -> bytes | None:
-        try:
-            return (request.root / name).read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            msg = f"{name}: cannot be read ({error.strerror}); correct it or name another file with --config"
-            raise UsageError(msg) from None
-
-    files = read_tree(read, names)
-    if request.config_file != CONFIG_FILE and not files:
-        msg = f"--config {request.config_file}: there is no such file in {request.root}; correct the name"
-        raise UsageError(msg)
-    return load(files, where="working tree", sha=None)
+def _of_modules(
+    request: CountRequest, spec: ModelSpec, workloads: Sequence[Workload], side: SideConfig, ports: Ports
+) -> Iterator[Trace]:
+    """Traces of the workloads, each from a process of its own."""
+    python = request.python or side.python or request.fallback_python
+    with opened(request.root, side, ports, python=python) as session:
+        for number, workload in enumerate(workloads):
+            label = f"Counting {spec.name} (batch {workload.batch}, {workload.dtype})"
+            ports.progress.step(label if len(workloads) > 1 else f"Counting {spec.name}", number, len(workloads), None)
+            counted = session.count(HEAD, replace(spec, batch=(workload.batch,), dtype=(workload.dtype,)), workload)
+            if isinstance(counted, Failed):
+                # Where the entry comes from the command line, no file holds the key.
+                key = f"models.{spec.name}.entry = {request.entry!r} in perfgate.toml"
+                said = counted.message.replace(key, request.entry)
+                msg = f"{spec.name} could not be counted ({counted.phase}): {said}"
+                raise MeasuringError(msg)
+            notes = dict.fromkeys((*counted.trace.notes, *counted.notes))
+            yield replace(counted.trace, notes=tuple(notes))
 
 
 def _specification(request: CountRequest, config: Config | None) -> ModelSpec:

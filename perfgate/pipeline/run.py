@@ -10,6 +10,7 @@ from perfgate.errors import MeasuringError, PerfgateError, StoreError, UsageErro
 from perfgate.gate.judge import judge
 from perfgate.pipeline.measure import measure, start
 from perfgate.pipeline.request import MeasureRequest, Ports
+from perfgate.pipeline.working_tree import FOLDER, own_folder
 from perfgate.records.evidence import FORMAT, Measurements, RunError
 from perfgate.records.policy import Acceptance, Policy
 from perfgate.records.report import Report
@@ -19,8 +20,7 @@ from perfgate.store.open import open_store
 
 MEASUREMENTS_FILE = "measurements.json"
 
-# Below the repository's root; the folder ignores itself, so that `git status` stays clean.
-DEFAULT_STORE = Path(".perfgate") / "baselines.sqlite"
+DEFAULT_STORE = FOLDER / "baselines.sqlite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,7 @@ def record(measurements: Measurements, store_url: str, *, root: Path, default_br
 def _default_store(root: Path) -> str:
     path = root / DEFAULT_STORE
     try:
-        path.parent.mkdir(exist_ok=True)
-        (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+        own_folder(root)
     except OSError as error:
         remedy = "name another database with --store or `store` in perfgate.toml"
         msg = f"{path}: cannot be written ({error.strerror}); {remedy}"

@@ -231,6 +231,38 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Saturate:
+    """Reach pi and beta of ``device`` by large products and streams; no model is built.
+
+    ``stream_bytes``: least size of each of the stream's three arrays (on an accelerator the worker takes more where
+    there is room). ``probe_ns``: time for each rate.
+    """
+
+    device: str
+    dtypes: tuple[str, ...]
+    stream_bytes: int
+    probe_ns: int = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturated:
+    """``flop_per_s``: dtype -> fastest product; a dtype that does not run is in ``notes``.
+
+    ``sizes``: dtype -> n of the n x n products; ``spread``: how far the median repetition is from the fastest, the
+    largest of all probes, as a share. ``cache_bytes`` of an accelerator's last-level cache where the driver tells it.
+    """
+
+    label: str
+    flop_per_s: dict[str, float]
+    bandwidth_bytes_per_s: float
+    stream_bytes: int
+    spread: float
+    sizes: dict[str, int] = field(default_factory=dict)
+    cache_bytes: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """The user's code, or the tree it came from, is at fault.
 
@@ -248,5 +280,5 @@ class Failed:
 
 FactoryRequest = Prepare | Fork
 FactoryReply = Prepared | Forked | Failed
-ChildRequest = Prepare | Open | Time | Finish | Count
-ChildReply = Prepared | Opened | Timed | Finished | Counted | Failed
+ChildRequest = Prepare | Open | Time | Finish | Count | Saturate
+ChildReply = Prepared | Opened | Timed | Finished | Counted | Saturated | Failed

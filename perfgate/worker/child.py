@@ -1,14 +1,14 @@
 """Floor 3, worker. The request loop of one workload's process.
 
-In: ``Prepare`` (only where started fresh), ``Open``, ``Time``, ``Finish``, or ``Count``. Out: one reply each. The
-process ends after ``Finish`` or when the socket ends.
+In: ``Prepare`` (only where started fresh), ``Open``, ``Time``, ``Finish``, or ``Count``, or ``Saturate``. Out: one
+reply each. The process ends after ``Finish`` or when the socket ends.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfgate.records.protocol import ChildRequest, Count, Failed, Finish, Open, Prepare, Time
+from perfgate.records.protocol import ChildRequest, Count, Failed, Finish, Open, Prepare, Saturate, Time
 from perfgate.wire import WireError
 from perfgate.worker.failures import WorkerError, describe
 from perfgate.worker.preparing import Side, prepare
@@ -48,6 +48,10 @@ class Child:
             return _protocol(f"{type(request).__name__} came before Prepare", request)
         if isinstance(request, Count):
             return self._count(request, self._side)
+        if isinstance(request, Saturate):
+            from perfgate.worker.saturating import saturate
+
+            return saturate(request)
         if isinstance(request, Open):
             if self._session is not None:
                 return _protocol("a workload is open already: one process measures one workload", request)
@@ -78,7 +82,9 @@ class Child:
         return count(request, side)
 
 
-_PHASES: dict[type, str] = {Prepare: "import", Open: "build", Count: "build", Time: "timing", Finish: "finish"}
+_PHASES: dict[type, str] = {
+    Prepare: "import", Open: "build", Count: "build", Saturate: "timing", Time: "timing", Finish: "finish",
+}  # fmt: skip
 
 
 def _protocol(message: str, request: object) -> Failed:
