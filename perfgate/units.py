@@ -130,6 +130,28 @@ def energy(joule: float | None) -> str:
     return _scaled(joule, ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ")))
 
 
+def money(usd: float | None, *, sign: bool = False) -> str:
+    """US dollars, at least to the cent and to three digits: ``$0.00412``, ``$0.44``, ``$98.32``, ``$1 180``.
+
+    From a thousand on whole dollars. Never ``$0.00`` for an amount that is not 0. ``n/a`` for None and NaN.
+    """
+    if usd is None or not math.isfinite(usd):
+        return NOT_AVAILABLE
+    amount = abs(usd)
+    if amount >= 999.995:
+        text = f"{amount:,.0f}".replace(",", "\u202f")
+    elif amount >= 1:
+        text = f"{amount:.2f}"
+    elif amount > 0:
+        whole, _, decimals = significant(amount).partition(".")
+        text = f"{whole}.{decimals.rstrip('0'):0<2}"
+    else:
+        return "$0"
+    if usd < 0:
+        return f"\u2212${text}"
+    return f"+${text}" if sign else f"${text}"
+
+
 def percent(fraction: float | None, *, sign: bool = False) -> str:
     """One decimal of a share: ``+7.9 %``, with U+2212 as minus; ``n/a`` for None."""
     if fraction is None:
@@ -167,5 +189,7 @@ def quantity(value: float | None, unit: str) -> str:
             return f"{value:,.0f}".replace(",", "\u202f")
         case "ratio":
             return percent(value)
+        case "usd":
+            return money(value)
         case _:
             return f"{significant(value)} {unit}".rstrip()

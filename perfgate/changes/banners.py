@@ -15,7 +15,7 @@ from perfgate.records.policy import Policy
 from perfgate.records.workload import ModelSpec, SideConfig
 
 # Where a policy came from is no rule of it.
-_NO_RULE = frozenset({"source", "sha", "has_base", "models", "limits"})
+_NO_RULE = frozenset({"source", "sha", "has_base", "models", "limits", "cost"})
 _SHOWN = 60
 # Record fields whose key in the file is called otherwise.
 _KEYS = {
@@ -43,7 +43,10 @@ def _policy(base: Policy, head: Policy) -> Iterator[str]:
     """Bounds of a model that head adds or drops are no change of the policy: the model is named by itself."""
     keys = [f"gate.{key}" for key in _differing(base, head, _NO_RULE)]
     keys += [f"gate.{key}" for key in _differing(base.limits, head.limits, frozenset())]
+    if dataclasses.replace(base.cost, models={}) != dataclasses.replace(head.cost, models={}):
+        keys.append("cost")
     both = base.models.keys() & head.models.keys()
+    keys += [f"models.{name}.cost" for name in sorted(both) if base.cost.models.get(name) != head.cost.models.get(name)]
     keys += [f"bounds of models.{name}" for name in sorted(both) if base.models[name] != head.models[name]]
     if keys:
         yield f"This pull request changes the gate's policy ({', '.join(keys)}); base's policy is applied."

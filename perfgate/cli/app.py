@@ -20,9 +20,11 @@ COMMANDS = {
     "run": "The whole gate: measure, record, judge, write the report.",
     "measure": "Measure only: writes measurements.json, no verdict.",
     "count": "F, M and I of one model, operator by operator.",
+    "cost": "The cheapest hardware for one model within its limits.",
     "report": "Judge a measurements.json again and write the report.",
     "publish": "Judge on GitHub: comment, check run, summary, outputs.",
     "calibrate": "The smallest change that this runner can see (A/A).",
+    "doctor": "What this runner is and what it reaches (roofline).",
 }
 
 

@@ -15,6 +15,9 @@ from perfgate.config import values
 from perfgate.errors import UsageError
 from perfgate.github import events
 from perfgate.pipeline.request import CONFIG_FILE, MeasureRequest
+from perfgate.records.cost import Prices
+
+PRICES_VARIABLE = "PERFGATE_PRICES"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -33,6 +36,13 @@ TEMPLATE = click.option(
     default=None,
     metavar="FILE",
     help="Your own comment template, which extends comment.md.j2 (docs/report.md); rendered in a sandbox.",
+)
+PRICES = click.option(
+    "--prices",
+    "prices",
+    default=None,
+    metavar="FILE",
+    help="Private prices (docs/prices.md).  [default: the variable PERFGATE_PRICES, a file's name or its text]",
 )
 QUIET = click.option("--quiet", "-q", is_flag=True, help="No progress.")
 
@@ -149,3 +159,25 @@ def read_dtype(text: str) -> str:
     except ValueError as error:
         msg = f"--dtype {error}"
         raise UsageError(msg) from None
+
+
+def read_prices(option: str | None, environ: Mapping[str, str]) -> Prices:
+    """Private prices from --prices, else from ``PERFGATE_PRICES``, which holds a file's name or the text itself.
+
+    Raises UsageError and ConfigError, which never repeat a price.
+    """
+    from perfgate.config import prices
+
+    given = option or environ.get(PRICES_VARIABLE, "")
+    if not given.strip():
+        return Prices()
+    if option is None and "\n" in given.strip():
+        return prices.read(given, PRICES_VARIABLE)
+    where = f"--prices {option}" if option else PRICES_VARIABLE
+    try:
+        text = Path(given.strip()).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        msg = f"{where}: cannot be read ({reason}); name a TOML file with [prices.NAME] tables"
+        raise UsageError(msg) from None
+    return prices.read(text, option or PRICES_VARIABLE)

@@ -25,6 +25,7 @@ from perfgate.cli.text import plain
     "--comment-mode", type=click.Choice(["edit", "recreate", "notify", "off"]), default="edit", show_default=True
 )
 @click.option("--store", "store_url", default="", metavar="URL", help="Baseline database to record into.")
+@options.PRICES
 @options.TEMPLATE
 @options.OUT
 @options.JSON
@@ -34,6 +35,7 @@ def command(
     config_file: str,
     comment_mode: str,
     store_url: str,
+    prices: str | None,
     out: Path,
     template: Path | None,
     as_json: bool,
@@ -54,6 +56,7 @@ def command(
         comment_mode=comment_mode,
         store_url=store_url,
         template=options.read_template(template),
+        prices=options.read_prices(prices, os.environ),
     )
     published = publish_measurements(request, os.environ)
     if published.result is not None:

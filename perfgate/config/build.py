@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfgate.config import inputs, schema
+from perfgate.config import cost_build, inputs, schema
 from perfgate.records.metrics import METRICS
 from perfgate.records.policy import Limits, Policy
 from perfgate.records.workload import ModelSpec, SideConfig
@@ -25,7 +25,7 @@ def side(table: schema.ConfigTable, *, source: str) -> SideConfig:
 
 
 def policy(table: schema.ConfigTable, *, source: str, sha: str | None) -> Policy:
-    """The rules of ``[gate]``, with the models' own bounds."""
+    """The rules of ``[gate]`` and ``[cost]``, with the models' own."""
     gate = table.gate
     return Policy(
         source=source,
@@ -45,6 +45,7 @@ def policy(table: schema.ConfigTable, *, source: str, sha: str | None) -> Policy
         independent_pairs=gate.independent_pairs,
         block_ns=round(gate.block),
         groups=gate.groups,
+        cost=cost_build.policy(table.cost, {name: model.cost for name, model in table.models.items()}),
     )
 
 

@@ -15,7 +15,7 @@ from perfgate.records.metrics import METRICS, SHOWN
 from perfgate.units import share
 
 DEFAULT = "default"
-_PLACEHOLDER = frozenset({"NAME", "METRIC", "HARDWARE"})
+_PLACEHOLDER = frozenset(schema.PLACEHOLDERS.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,4 +70,5 @@ def _limits(tree: dict[str, Any]) -> Iterator[Setting]:
 
 
 def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    # TOML has dates, which JSON has not.
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from perfgate.config import schema, values
+from perfgate.config.tables import Table
 from perfgate.errors import ConfigProblem
 
 Loc = tuple[int | str, ...]
@@ -28,12 +29,27 @@ _EXPECTED = {
 }
 
 
-def from_validation(error: ValidationError, *, file: str, prefix: Loc = ()) -> list[ConfigProblem]:
-    """All of ``error``, each with the place, the reason and a hint, in the order of the schema."""
+def from_validation(
+    error: ValidationError,
+    *,
+    file: str,
+    prefix: Loc = (),
+    root: type[Table] = schema.ConfigTable,
+    private: bool = False,
+) -> list[ConfigProblem]:
+    """All of ``error``, each with the place, the reason and a hint, in the order of the schema.
+
+    ``root`` is the table that was validated; ``private``: no reason repeats a value of the file.
+    """
     found = []
     for item in error.errors(include_url=False):
-        loc = item["loc"]
-        reason, hint = _explain(str(item["type"]), loc, item["input"], item.get("ctx", {}), str(item["msg"]))
+        loc, kind = item["loc"], str(item["type"])
+        if kind == "extra_forbidden":
+            reason, hint = "unknown key", _hint_for_key(loc, root)
+        elif private and kind != "missing" and loc[-1] != "[key]":
+            reason, hint = f"is not what stands here: {_kind_of(loc, root)}", "the value is not repeated here"
+        else:
+            reason, hint = _explain(kind, loc, item["input"], item.get("ctx", {}), str(item["msg"]))
         found.append(problem(file, (*prefix, *loc), reason, hint))
     return found
 
@@ -57,14 +73,13 @@ def dotted(loc: Loc) -> str:
 
 
 def _explain(kind: str, loc: Loc, value: object, context: Mapping[str, Any], message: str) -> tuple[str, str]:
-    if kind == "extra_forbidden":
-        return "unknown key", _hint_for_key(loc)
     if kind == "missing":
         return "missing", "write version = 1" if loc == ("version",) else ""
     if kind == "literal_error":
         return f"{_show(value)} is not {context['expected']}", _close(value, _choices(str(context["expected"])))
     if kind == "value_error":
-        hint = _close(loc[-2], values.gateable()) if loc[-1] == "[key]" and len(loc) > 1 else ""
+        metric = loc[-1] == "[key]" and len(loc) > 2 and loc[-3] == "limits"
+        hint = _close(loc[-2], values.gateable()) if metric else ""
         return str(context["error"]), hint
     if kind in _EXPECTED:
         return f"expected {_EXPECTED[kind]}, found {_show(value)}", ""
@@ -80,13 +95,12 @@ def _close(value: object, candidates: Iterable[str]) -> str:
     return f"did you mean {matches[0]!r}?" if matches else ""
 
 
-def _hint_for_key(loc: Loc) -> str:
+def _hint_for_key(loc: Loc, root: type[Table]) -> str:
     key = str(loc[-1])
     if key in schema.LATER:
         return "not supported by this version of perfgate; remove it"
-    table = _table_at(loc[:-1])
-    known = schema.names(table)
-    elsewhere = sorted((item.path for item in schema.all_keys() if item.path[-1] == key), key=len)
+    known = schema.names(_table_at(loc[:-1], root))
+    elsewhere = sorted((item.path for item in schema.all_keys(root) if item.path[-1] == key), key=len)
     if elsewhere:
         return f"it belongs in {_place(elsewhere[0])}"
     if close := _close(key, known):
@@ -98,8 +112,8 @@ def _place(path: tuple[str, ...]) -> str:
     return f"[{'.'.join(path[:-1])}]" if len(path) > 1 else "the top of the file"
 
 
-def _table_at(loc: Loc) -> type[schema.Table]:
-    table: type[schema.Table] = schema.ConfigTable
+def _table_at(loc: Loc, root: type[Table]) -> type[Table]:
+    table = root
     between = False
     for part in loc:
         if between:
@@ -110,6 +124,27 @@ def _table_at(loc: Loc) -> type[schema.Table]:
             break
         table = below
     return table
+
+
+def _kind_of(loc: Loc, root: type[Table]) -> str:
+    """The kind of value that belongs at ``loc``, as the documentation says it."""
+    table, kind, between = root, "table", False
+    for part in loc:
+        if between:
+            between = False
+            continue
+        info = schema.names(table).get(str(part))
+        if info is None:
+            break
+        extra = info.json_schema_extra
+        kind = str(extra["kind"]) if isinstance(extra, dict) else kind
+        below, between = schema.inner(info)
+        if below is None:
+            break
+        table = below
+        # A name and its table are still to come, or the table itself was wrong.
+        kind = "table" if len(loc) > loc.index(part) + 1 else kind
+    return kind
 
 
 def _show(value: object) -> str:

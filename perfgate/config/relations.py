@@ -1,6 +1,6 @@
 """Floor 2, config. What must hold between keys, checked on the raw tables.
 
-In: the ``models`` tables as TOML gave them. Out: ``(place, reason, hint)`` of every broken relation.
+In: the tables as TOML gave them. Out: ``(place, reason, hint)`` of every broken relation.
 On raw values, so that these problems are reported together with wrong types, not after them;
 whatever has a wrong type is passed over here, since pydantic has named it already.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from perfgate.config import inputs
+from perfgate.config import cost_relations, inputs
 
 Loc = tuple[int | str, ...]
 Broken = tuple[Loc, str, str]
@@ -27,6 +27,7 @@ def broken(tree: dict[str, Any]) -> Iterator[Broken]:
     for name, model in models.items() if isinstance(models, dict) else ():
         if isinstance(model, dict):
             yield from _model(("models", name), model)
+    yield from cost_relations.broken(tree)
 
 
 def _model(place: Loc, model: dict[str, Any]) -> Iterator[Broken]:

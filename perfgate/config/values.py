@@ -226,7 +226,8 @@ def as_list(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-def _distinct(values: list[T]) -> list[T]:
+def distinct(values: list[T]) -> list[T]:
+    """The list, which may neither be empty nor name a value twice."""
     if not values:
         msg = "the list is empty; name at least one value, or leave the key out"
         raise ValueError(msg)
@@ -275,9 +276,9 @@ OperatorName = Annotated[str, AfterValidator(read_operator_name)]
 Formula = Annotated[str, AfterValidator(read_formula)]
 ModelName = Annotated[str, AfterValidator(model_name)]
 Looks = Annotated[list[int], AfterValidator(_looks)]
-Globs = Annotated[list[Relative], AfterValidator(_distinct)]
-Modes = Annotated[list[Literal["infer", "train", "step"]], BeforeValidator(as_list), AfterValidator(_distinct)]
-Batches = Annotated[list[Annotated[int, _reader(read_batch)]], BeforeValidator(as_list), AfterValidator(_distinct)]
-Dtypes = Annotated[list[Annotated[str, _reader(read_dtype)]], BeforeValidator(as_list), AfterValidator(_distinct)]
-Devices = Annotated[list[Annotated[str, _reader(read_device)]], BeforeValidator(as_list), AfterValidator(_distinct)]
-Compiles = Annotated[list[Annotated[str, _reader(read_compile)]], BeforeValidator(as_list), AfterValidator(_distinct)]
+Globs = Annotated[list[Relative], AfterValidator(distinct)]
+Modes = Annotated[list[Literal["infer", "train", "step"]], BeforeValidator(as_list), AfterValidator(distinct)]
+Batches = Annotated[list[Annotated[int, _reader(read_batch)]], BeforeValidator(as_list), AfterValidator(distinct)]
+Dtypes = Annotated[list[Annotated[str, _reader(read_dtype)]], BeforeValidator(as_list), AfterValidator(distinct)]
+Devices = Annotated[list[Annotated[str, _reader(read_device)]], BeforeValidator(as_list), AfterValidator(distinct)]
+Compiles = Annotated[list[Annotated[str, _reader(read_compile)]], BeforeValidator(as_list), AfterValidator(distinct)]

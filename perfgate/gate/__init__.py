@@ -7,6 +7,7 @@ module                  what it answers
 ``judge``               the whole run: :func:`~perfgate.gate.judge.judge`
 ``workloads``           one workload: joins base and head, collects its rows
 ``noisy``               rows decided by statistics over pairs
+``money``               rows in US dollars, and findings on money in words
 ``exact``               rows compared exactly over probes
 ``limits``              which limit, ceiling and mode are in force for a metric
 ``accept``              regressions accepted on purpose

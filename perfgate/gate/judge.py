@@ -14,7 +14,8 @@ from perfgate.gate.accept import target_of
 from perfgate.gate.limits import Rules, hardware_names, pairs_per_unit
 from perfgate.gate.plan import Cell, comparisons
 from perfgate.gate.verdicts import RED, Outcome, of_error, of_run, outcome, worst
-from perfgate.gate.workloads import OK, failure_line, foreign_code, judge_workload, nothing_works
+from perfgate.gate.workloads import OK, failure_line, findings, foreign_code, judge_workload, nothing_works
+from perfgate.records.cost import CostReport
 from perfgate.records.evidence import Measurements, RunError, SideEvidence, SideSamples, WorkloadEvidence
 from perfgate.records.metrics import METRICS, SPAN_PREFIX
 from perfgate.records.policy import REPORT, Acceptance, Policy
@@ -44,22 +45,28 @@ class _Verdict:
     why: str
 
 
-def judge(measurements: Measurements, policy: Policy, accepted: tuple[Acceptance, ...] = ()) -> Report:
+def judge(
+    measurements: Measurements,
+    policy: Policy,
+    accepted: tuple[Acceptance, ...] = (),
+    cost: CostReport | None = None,
+) -> Report:
     """The report of a run judged by ``policy``, which must come from the base revision.
 
     ``measurements.policy`` and ``measurements.accepted`` are claims of whoever wrote the file and are not used:
     pass the acceptances that the caller has verified. Of the plan only M is used, and never less than the
-    comparisons that the evidence shows.
+    comparisons that the evidence shows. ``cost`` has the runner's price, which rows in US dollars need, and the
+    findings on money, which are told and decide nothing; None: nothing is known of money.
     """
     hardware = hardware_names(measurements.environment)
     counted = _comparisons(measurements, policy, hardware)
     planned = measurements.plan.comparisons if measurements.plan is not None else 0
     total = max(1, counted, planned)
-    rules = Rules(policy=policy, alpha=policy.false_alarm_rate / total, hardware=hardware)
+    rules = Rules(policy=policy, alpha=policy.false_alarm_rate / total, hardware=hardware, cost=cost)
     models = tuple(
         judge_workload(evidence, rules, measurements.changes, accepted) for evidence in measurements.workloads
     )
-    end = _end(measurements, policy, models)
+    end = _end(measurements, rules, models)
     looks = looks_and_alphas(policy.looks, rules.alpha, pairs_per_round=pairs_per_unit(policy))
     return Report(
         format=FORMAT,
@@ -87,6 +94,7 @@ def judge(measurements: Measurements, policy: Policy, accepted: tuple[Acceptance
         skipped=measurements.skipped,
         notes=_notes(measurements, accepted, counted=counted, planned=planned),
         software=_software(measurements),
+        cost=cost,
     )
 
 
@@ -113,7 +121,8 @@ def _span_names(sides: list[SideSamples], facts: SideEvidence) -> set[str]:
     return timed | {name for probe in facts.probes for name in probe.spans}
 
 
-def _end(measurements: Measurements, policy: Policy, models: tuple[ModelResult, ...]) -> _Verdict:
+def _end(measurements: Measurements, rules: Rules, models: tuple[ModelResult, ...]) -> _Verdict:
+    policy = rules.policy
     error = measurements.error or _foreign(measurements)
     if error is not None:
         return _not_judged(error)
@@ -130,16 +139,29 @@ def _end(measurements: Measurements, policy: Policy, models: tuple[ModelResult, 
     broken = _nothing_works(measurements)
     if broken is not None and verdict not in RED:
         return _not_judged(broken)
+    told = why.why(verdict, models, _findings(measurements, models, rules))
     if not policy.has_base:
         ended = outcome(NO_BASELINE, enforced=(), reported=reported, policy=policy)
         text = "nothing is gated: the base revision has no policy"
-        return _Verdict(name=NO_BASELINE, outcome=ended, title=text, why=why.why(verdict, models))
+        return _Verdict(name=NO_BASELINE, outcome=ended, title=text, why=told)
     ended = outcome(verdict, enforced=enforced, reported=reported, policy=policy)
     name = PASS if verdict == SHOWN else verdict
     title = why.title(verdict, models)
     if measurements.base.sha and measurements.base.sha == measurements.head.sha:
         title = f"recorded {measurements.head.sha[:7]}, measured against itself: {title}"
-    return _Verdict(name=name, outcome=ended, title=title, why=why.why(verdict, models))
+    return _Verdict(name=name, outcome=ended, title=title, why=told)
+
+
+def _findings(measurements: Measurements, models: tuple[ModelResult, ...], rules: Rules) -> tuple[str, ...]:
+    """What all workloads found on money, each named where there are several."""
+    judged = [
+        (model, findings(evidence, model.metrics, rules))
+        for evidence, model in zip(measurements.workloads, models, strict=True)
+    ]
+    several = sum(not model.informative for model in models) > 1
+    return tuple(
+        f"{model.model} {model.workload.mode}: {text}" if several else text for model, found in judged for text in found
+    )
 
 
 def _not_judged(error: RunError) -> _Verdict:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from perfgate.records.cost import CostReport
 from perfgate.records.evidence import Environment
 from perfgate.records.metrics import EXACT, NOISY, SPAN_PREFIX, Metric, metric
 from perfgate.records.policy import ENFORCE, REPORT, Limits, Policy
@@ -42,12 +43,14 @@ class Limit:
 class Rules:
     """The policy with everything that judging one row needs beside it.
 
-    ``alpha`` is one comparison's share of the run's false-alarm rate; ``hardware`` see :func:`hardware_names`.
+    ``alpha`` is one comparison's share of the run's false-alarm rate; ``hardware`` see :func:`hardware_names`;
+    ``cost`` has the runner's price (None: nothing is known of money).
     """
 
     policy: Policy
     alpha: float
     hardware: tuple[str, ...] = ()
+    cost: CostReport | None = None
 
     def limit(self, model: str, metric_name: str) -> Limit:
         """What is in force for a metric of a model on this run's hardware."""

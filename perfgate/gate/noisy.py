@@ -50,13 +50,26 @@ def noisy_rows(evidence: WorkloadEvidence, rules: Rules, *, invalid: str = "") -
     return tuple(rows)
 
 
-def noisy_row(name: str, evidence: WorkloadEvidence, rules: Rules, *, invalid: str = "") -> MetricResult:
-    """One judged row; ``base`` and ``head`` are geometric means over the pairs that decided."""
+def noisy_row(
+    name: str,
+    evidence: WorkloadEvidence,
+    rules: Rules,
+    *,
+    invalid: str = "",
+    scale: float = 1.0,
+    judge_ceiling: bool = True,
+) -> MetricResult:
+    """One judged row; ``base`` and ``head`` are geometric means over the pairs that decided.
+
+    ``scale`` is what values of the pairs are multiplied by (a price); ``judge_ceiling`` False: a ceiling is named in
+    the row and decides nothing.
+    """
     limit = rules.limit(evidence.workload.model, name)
-    base, head = side_values(evidence.pairs, name)
+    base, head = (tuple(scale * value for value in side) for side in side_values(evidence.pairs, name))
     x = log_ratios(evidence.pairs, name)
-    row = _decided(name, evidence, rules, limit, x) if x else _undecided(name, evidence, limit, base, head)
-    row = _with_ceiling(row, head, rules.alpha)
+    row = _decided(name, evidence, rules, limit, x, base) if x else _undecided(name, evidence, limit, base, head)
+    if judge_ceiling:
+        row = _with_ceiling(row, head, rules.alpha)
     if not row.gated:
         return replace(row, verdict=SHOWN_VERDICT, kind=definition(name).kind)
     return replace(row, verdict=INVALID, note=invalid) if invalid else row
@@ -84,7 +97,14 @@ def blank_row(name: str, limit: Limit, verdict: str, note: str = "") -> MetricRe
     )
 
 
-def _decided(name: str, evidence: WorkloadEvidence, rules: Rules, limit: Limit, x: tuple[float, ...]) -> MetricResult:
+def _decided(
+    name: str,
+    evidence: WorkloadEvidence,
+    rules: Rules,
+    limit: Limit,
+    x: tuple[float, ...],
+    base: tuple[float, ...],
+) -> MetricResult:
     policy = rules.policy
     relative = policy.tolerance if limit.relative is None else limit.relative
     decision = decide(
@@ -97,7 +117,6 @@ def _decided(name: str, evidence: WorkloadEvidence, rules: Rules, limit: Limit, 
         pairs_per_round=pairs_per_unit(policy),
     )
     verdict, note = _say(name, decision, evidence) if limit.relative is not None else (PASS, "")
-    base, _ = side_values(evidence.pairs, name)
     mean = math.exp(statistics.fmean(map(math.log, base[: decision.n])))
     ratio, low, high = decision.ratio, decision.ci_low, decision.ci_high
     if definition(name).larger_is_better:

@@ -7,9 +7,10 @@ latency read the other way and shares its comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from perfgate.gate import money
 from perfgate.gate.limits import kind_of, limit_of, pairs_per_unit, tolerance_of
 from perfgate.records.metrics import METRICS, NOISY, SHOWN, SPAN_PREFIX
 from perfgate.records.policy import Plan, Policy
@@ -56,7 +57,7 @@ def tolerances(
 ) -> dict[str, float]:
     """Metric -> tolerance for ``stats.decide`` of each gated noisy comparison of ``workload``."""
     found = {}
-    for name in noisy_candidates(workload, spans=spans, energy=energy):
+    for name in _compared(policy, workload, spans=spans, energy=energy):
         relative = limit_of(policy, workload.model, name, hardware).relative
         if relative is not None:
             found[name] = tolerance_of(name, relative)
@@ -65,7 +66,7 @@ def tolerances(
 
 def comparisons(policy: Policy, cell: Cell, hardware: tuple[str, ...] = ()) -> int:
     """How many chances of a false red one cell adds to M: one per relative limit and one per ceiling."""
-    names = noisy_candidates(cell.workload, spans=cell.spans, energy=cell.energy)
+    names = _compared(policy, cell.workload, spans=cell.spans, energy=cell.energy)
     limits = [limit_of(policy, cell.workload.model, name, hardware) for name in names]
     return sum((limit.relative is not None) + (limit.ceiling is not None) for limit in limits)
 
@@ -75,9 +76,17 @@ def noisy_candidates(workload: Workload, *, spans: tuple[str, ...], energy: bool
     names = ["latency"]
     if energy:
         names.append("energy")
+    names += money.METRICS
     if kind_of("peak_memory", workload) == NOISY:
         names.append("peak_memory")
     names += [SPAN_PREFIX + name for name in sorted(set(spans))]
     # Percentiles, first step and utilisation are noisy too, and only compared where the policy asks for it.
     names += [name for name, known in METRICS.items() if known.kind == SHOWN and name != "throughput"]
     return tuple(names)
+
+
+def _compared(policy: Policy, workload: Workload, *, spans: tuple[str, ...], energy: bool) -> Iterator[str]:
+    """The candidates that ``policy`` has a use for. Money counts where the price may only be known when judging."""
+    for name in noisy_candidates(workload, spans=spans, energy=energy):
+        if name not in money.METRICS or money.declared(policy, workload.model, name):
+            yield name

@@ -1,7 +1,7 @@
 """Floor 3, gate. One workload's evidence and judged rows in; causes in words out, most important first.
 
 Nothing here is a verdict. The order: what failed, what the pull request changed around the model, which operators
-changed, clocks, what was counted, what came out, then how the measurement and the counting went.
+changed, clocks, what was counted, money, what came out, then how the measurement and the counting went.
 """
 
 from __future__ import annotations
@@ -35,14 +35,18 @@ ENVIRONMENT = ("the pull request changes the environment", "versions: ")
 DIFFERENT_WORK = "does different work"
 
 
-def of_workload(evidence: WorkloadEvidence, rows: tuple[MetricResult, ...], changes: Changes) -> tuple[str, ...]:
-    """Sentences without a full stop, each once."""
+def of_workload(
+    evidence: WorkloadEvidence, rows: tuple[MetricResult, ...], changes: Changes, money: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Sentences without a full stop, each once; ``money``: what :mod:`perfgate.gate.money` found."""
     both = evidence.base.status == "ok" and evidence.head.status == "ok"
     told_last = (FROM_ZERO, "")
     found = [row.note for row in rows if row.verdict in (MISSING, INVALID, REGRESSION) and row.note not in told_last]
     found += _environment(evidence, changes)
     if both:
         found += _operators(evidence, rows)
+    found += money
+    if both:
         found += _digests(evidence)
         found += [_labelled(row) for row in rows if row.verdict == PASS and row.note.endswith("within the limit")]
         found += [_labelled(row) for row in rows if row.gated and row.note == FROM_ZERO]

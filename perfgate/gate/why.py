@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from perfgate.gate import money as money_rows
 from perfgate.gate import operators
 from perfgate.gate.limits import definition
 from perfgate.gate.reasons import DIFFERENT_WORK, ENVIRONMENT
@@ -94,10 +95,11 @@ def headline(model: ModelResult) -> str:
             return f"no regression in {named}"
 
 
-def why(verdict: str, models: tuple[ModelResult, ...]) -> str:
+def why(verdict: str, models: tuple[ModelResult, ...], money: tuple[str, ...] = ()) -> str:
     """What is known of the cause, from the workload that the title speaks of; sentences end in a full stop.
 
-    An environment that the pull request changes itself is named first, then the operators that changed.
+    An environment that the pull request changes itself is named first, then the operators that changed. ``money``
+    holds the findings of all workloads, for a run whose verdict has no cause to tell.
     """
     judged = [model for model in models if not model.informative]
     hit = sorted((m for m in judged if m.verdict == verdict), key=_by_size, reverse=True)
@@ -105,7 +107,7 @@ def why(verdict: str, models: tuple[ModelResult, ...]) -> str:
         changed, seen = _operators(hit if verdict == IMPROVEMENT else judged), [*_largest(judged), *_resolution(judged)]
         # Within the limits, what was seen is the news, and the operators are a remark.
         found = [*changed, *seen] if verdict == IMPROVEMENT else [*seen, *changed]
-        return _sentences([*_environment(judged), *found], judged)
+        return _sentences([*_environment(judged), *found, *money[:_LISTED]], judged)
     if not hit:
         return ""
     first = hit[0]
@@ -166,6 +168,8 @@ def _change(row: MetricResult, mode: str) -> str:
         return f"{_VERB.get(mode, 'runs')} {size} {'slower' if grew else 'faster'}"
     if row.metric.startswith(SPAN_PREFIX):
         return f"takes {size} {'longer' if grew else 'less time'} in {_label(row)}"
+    if row.metric in money_rows.METRICS:
+        return f"costs {size} {'more' if grew else 'less'} {money_rows.label_of_change(row.metric)}"
     # "F" and "M" are symbols; the others read as words.
     return f"needs {size} {'more' if grew else 'less'} {_label(row)}"
 

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import replace
 
-from perfgate.gate import accept, reasons
+from perfgate.gate import accept, money, reasons
 from perfgate.gate.exact import exact_rows
 from perfgate.gate.limits import Rules
 from perfgate.gate.noisy import blank_row, noisy_rows
@@ -54,13 +54,18 @@ def judge_workload(
             compile=workload.compile,
         ),
         metrics=rows,
-        reasons=reasons.of_workload(evidence, rows, changes),
+        reasons=reasons.of_workload(evidence, rows, changes, findings(evidence, rows, rules)),
         verdict=worst(row.verdict for row in rows if row.gated),
         informative=evidence.informative,
         base_totals=evidence.base.totals,
         head_totals=evidence.head.totals,
         difference=evidence.difference,
     )
+
+
+def findings(evidence: WorkloadEvidence, rows: tuple[MetricResult, ...], rules: Rules) -> tuple[str, ...]:
+    """What this change does to money, in words; an informative look has none of its own."""
+    return () if evidence.informative else money.sentences(evidence.workload, rows, rules.cost)
 
 
 def failure_line(failure: Failed | None) -> str:
@@ -99,7 +104,11 @@ def _rows(evidence: WorkloadEvidence, rules: Rules, changes: Changes) -> tuple[M
             why = f"base fails: {failure_line(base.failure)}"
         return _without_base(evidence, rules, why)
     invalid = _why_invalid(evidence, changes)
-    rows = (*noisy_rows(evidence, rules, invalid=invalid), *exact_rows(evidence, rules))
+    rows = (
+        *noisy_rows(evidence, rules, invalid=invalid),
+        *money.rows(evidence, rules, invalid=invalid),
+        *exact_rows(evidence, rules),
+    )
     different = different_work(evidence)
     if not different:
         return rows
@@ -150,6 +159,7 @@ def _without_base(evidence: WorkloadEvidence, rules: Rules, why: str) -> tuple[M
     first_ns = [probe.first_step_ns for probe in probes if probe.first_step_ns > 0]
     found = [row("latency", NOISY, _median(step_ns), f"{why}; time of one warm process, for orientation")]
     found += [row(item.metric, EXACT, item.head, why) for item in exact_rows(evidence, rules)]
+    found += money.head_rows(evidence, rules, why)
     if first_ns:
         found.append(row("first_step", SHOWN, _median(first_ns), ""))
     return tuple(found)

@@ -1,14 +1,15 @@
 """Floor 3, graph. A trace in, counted operators out; pure.
 
 In: :class:`Trace`, and formulas that the user wrote for custom operators. Out: :class:`Graph`. F comes from ``work``,
-bytes from ``traffic`` and ``fusion``, edges from ``flow``, names from ``naming``.
+bytes from ``traffic`` and ``fusion``, groups of kernels from ``kernels``, edges from ``flow``, names from ``naming``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
-from perfgate.graph import naming
+from perfgate.graph import kernels, naming
 from perfgate.graph.fingerprint import fingerprint
 from perfgate.graph.flow import Flow, follow
 from perfgate.graph.fusion import Fused, fuse
@@ -49,10 +50,12 @@ def build(trace: Trace, formulas: Mapping[str, str] | None = None) -> Graph:
         works.append(work(operands, definition, parsed))
         moves.append(memory.moved(operands, definition))
     flow = follow(memory, moves)
-    fused = fuse(memory, [one.kind for one in works], moves, flow)
+    steady = kernels.steady(memory, works, moves)
+    fused = fuse(memory, [one.kind for one in works], moves, flow, steady)
     names = naming.names(trace.calls)
     operators = _operators(trace, names, works, moves, flow, fused)
-    return Graph(totals=_totals(trace, operators, works, memory, moves, fused), operators=operators)
+    step = kernels.Step(memory, names, works, moves)
+    return Graph(totals=_totals(trace, operators, step, fused, steady), operators=operators)
 
 
 def _operators(
@@ -104,14 +107,15 @@ def _layout(value: Value, text: str) -> str:
 def _totals(
     trace: Trace,
     operators: Sequence[Operator],
-    works: Sequence[Work],
-    memory: Memory,
-    moves: Sequence[Moved],
+    step: kernels.Step,
     fused: Fused,
+    steady: Sequence[AbstractSet[int]],
 ) -> Totals:
+    works, moves = step.works, step.moves
     repeats = [call.repeat for call in trace.calls]
     eager = sum((one.read + one.written) * repeat for one, repeat in zip(moves, repeats, strict=True))
-    least = memory.least(moves, repeats)
+    least = step.memory.least(moves, repeats)
+    alone = kernels.eager(step, steady, fused)
     return Totals(
         source=trace.source,
         flop=sum((operator.flop or 0) * operator.repeat for operator in operators),
@@ -126,6 +130,9 @@ def _totals(
         batch=trace.batch,
         software=trace.software,
         notes=tuple(dict.fromkeys((*trace.notes, *trace.untraced, *(one.note for one in works if one.note)))),
+        eager_kernels=alone,
+        # Fusion that would move more than no fusion is none.
+        fused_kernels=kernels.fused(step, fused) if fused.bytes <= eager else alone,
     )
 
 

@@ -10,7 +10,8 @@ the order of their beginnings. A composite attention call of several operators i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from perfgate.graph.flow import OUTSIDE, Flow
@@ -44,10 +45,24 @@ _BYTES_OF_LOGSUMEXP = 4
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """``kernel[c]``: number of the call whose kernel call ``c`` shares. ``bytes``: traffic of all kernels."""
+    """``kernel[c]``: number of the call whose kernel call ``c`` shares. ``bytes``: traffic of all kernels.
+
+    ``moved``: that of each kernel, by the number of the call that it began with, all repetitions together.
+    """
 
     kernel: tuple[int, ...]
     bytes: int
+    moved: Mapping[int, KernelMoved] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMoved:
+    """Bytes of one kernel; ``steady``: part of both that does not grow with the batch. ``flash``: fused attention."""
+
+    read: int
+    written: int
+    steady: int = 0
+    flash: bool = False
 
 
 @dataclass(slots=True)
@@ -64,10 +79,22 @@ class _Flash:
 class _Kernel:
     reads: dict[tuple[object, ...], int] = field(default_factory=dict)
     written: int = 0
+    steady_reads: set[tuple[object, ...]] = field(default_factory=set)
+    steady_written: int = 0
 
 
-def fuse(memory: Memory, kinds: Sequence[str], calls: Sequence[Moved], flow: Flow) -> Fused:
-    """The kernels of a step, and their traffic."""
+def fuse(
+    memory: Memory,
+    kinds: Sequence[str],
+    calls: Sequence[Moved],
+    flow: Flow,
+    steady: Sequence[AbstractSet[int]] = (),
+) -> Fused:
+    """The kernels of a step, and their traffic.
+
+    ``steady``: for each call the values whose bytes do not grow with the batch; empty: none.
+    """
+    fixed = steady or [frozenset[int]()] * len(calls)
     flashes = _flashes(memory, kinds)
     inside = {member: flash for flash in flashes for member in flash.members}
     kernel = _kernels(memory, kinds, flow, inside)
@@ -82,13 +109,22 @@ def fuse(memory: Memory, kinds: Sequence[str], calls: Sequence[Moved], flow: Flo
                 continue
             key = (memory.regions[index].key, producers)
             own.reads[key] = max(own.reads.get(key, 0), amount * repeat)
+            if index in fixed[number]:
+                own.steady_reads.add(key)
         for index, amount in moved.writes.items():
             if _wanted(number, index, kernel, flow, hidden, memory):
                 own.written += amount * repeat
+                own.steady_written += amount * repeat * (index in fixed[number])
     for flash in flashes:
         _complete(flash, kernels, memory, calls)
-    total = sum(sum(one.reads.values()) + one.written for one in kernels.values())
-    return Fused(kernel, total)
+    begun = {flash.members[0] for flash in flashes}
+    moved_by = {number: _moved(one, flash=number in begun) for number, one in kernels.items()}
+    return Fused(kernel, sum(one.read + one.written for one in moved_by.values()), moved_by)
+
+
+def _moved(kernel: _Kernel, *, flash: bool) -> KernelMoved:
+    steady = sum(kernel.reads[key] for key in kernel.steady_reads) + kernel.steady_written
+    return KernelMoved(sum(kernel.reads.values()), kernel.written, steady, flash)
 
 
 def _within(producer: int, kernel: Sequence[int], own: int, hidden: frozenset[int]) -> bool:

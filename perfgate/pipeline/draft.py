@@ -23,6 +23,7 @@ from perfgate.records.evidence import (
     Skipped,
     WorkloadEvidence,
 )
+from perfgate.records.hardware import MeasuredRoofline
 from perfgate.records.policy import Plan, Policy
 
 
@@ -39,6 +40,7 @@ class Draft:
         self.workloads: tuple[WorkloadEvidence, ...] = ()
         self.skipped: tuple[Skipped, ...] = ()
         self.notes: tuple[str, ...] = ()
+        self.rooflines: tuple[MeasuredRoofline, ...] = ()
         # (workload key, metric) -> limit of each gated noisy comparison.
         self.tolerances: dict[tuple[str, str], float] = {}
         self.root: Path | None = None  # top level of the repository, once it is found
@@ -74,6 +76,7 @@ class Draft:
             notes=self.notes,
             unmeasured=self.unmeasured,
             error=error,
+            rooflines=self.rooflines,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from perfgate.bench import machine
 from perfgate.changes.touched import only_documentation
 from perfgate.errors import Interrupted, PerfgateError
+from perfgate.pipeline import roofline
 from perfgate.pipeline.draft import Draft
 from perfgate.pipeline.request import MeasureRequest, Ports
 from perfgate.pipeline.sides import measure_sides
@@ -56,6 +57,7 @@ def _fill(draft: Draft, request: MeasureRequest, ports: Ports) -> None:
         return
     ports.check_store(draft.store_url)
     draft.environment = machine.environment()
+    draft.rooflines = roofline.known(sources.git.root, draft.environment.hardware_id)
     measure_sides(draft, sources, request, ports)
 
 

@@ -21,6 +21,7 @@ from perfgate.github.client import Gateway, connect
 from perfgate.github.events import Event, read
 from perfgate.github.publish import PublishResult, Texts, Unjudged, publish, publish_unjudged, why_unmeasured
 from perfgate.pipeline.run import MEASUREMENTS_FILE, Result, derive, record, save
+from perfgate.records.cost import Prices
 from perfgate.records.evidence import Measurements, WorkloadEvidence
 from perfgate.records.policy import REPORT, Policy
 from perfgate.records.report import MISSING, REGRESSION
@@ -29,7 +30,10 @@ from perfgate.report.write import Links
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishRequest:
-    """``measurements`` is the artifact's file; ``measure_result`` is ``needs.measure.result`` of the workflow."""
+    """``measurements`` is the artifact's file; ``measure_result`` is ``needs.measure.result`` of the workflow.
+
+    ``prices`` are private: they enter here and nowhere before.
+    """
 
     measurements: Path
     out: Path
@@ -39,6 +43,7 @@ class PublishRequest:
     comment_mode: str = "edit"
     store_url: str = ""
     template: str | None = None
+    prices: Prices | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +85,14 @@ def publish_measurements(request: PublishRequest, environ: Mapping[str, str]) ->
             )
         # Beside the report lies the evidence that it was derived from.
         save(measurements, request.out)
-        result = derive(measurements, policy, out=request.out, links=_links(event, gateway), template=request.template)
+        result = derive(
+            measurements,
+            policy,
+            out=request.out,
+            links=_links(event, gateway),
+            template=request.template,
+            private=request.prices,
+        )
         if result.problem is not None:
             raise result.problem
         texts = Texts(comment=_read(request.out / "comment.md"), summary=_read(request.out / "summary.md"))

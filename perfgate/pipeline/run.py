@@ -8,9 +8,11 @@ from pathlib import Path
 from perfgate import wire
 from perfgate.errors import MeasuringError, PerfgateError, StoreError, UsageError
 from perfgate.gate.judge import judge
+from perfgate.pipeline.cost import costs
 from perfgate.pipeline.measure import measure, start
 from perfgate.pipeline.request import MeasureRequest, Ports
 from perfgate.pipeline.working_tree import FOLDER, own_folder
+from perfgate.records.cost import Prices
 from perfgate.records.evidence import FORMAT, Measurements, RunError
 from perfgate.records.policy import Acceptance, Policy
 from perfgate.records.report import Report
@@ -121,9 +123,14 @@ def derive(
     accepted: tuple[Acceptance, ...] = (),
     links: Links | None = None,
     template: str | None = None,
+    private: Prices | None = None,
 ) -> Result:
-    """Judge and render: everything below comes from ``measurements`` and ``policy`` by pure code."""
-    report = judge(measurements, policy, (*measurements.accepted, *accepted))
+    """Judge and render: everything below comes from ``measurements`` and ``policy`` by pure code.
+
+    ``private``: prices that no measuring job may see.
+    """
+    cost = costs(measurements, policy, private)
+    report = judge(measurements, policy, (*measurements.accepted, *accepted), cost)
     problem = None
     try:
         write(report, measurements, out, links=links or Links(), user_template=template)

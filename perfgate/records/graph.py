@@ -195,8 +195,9 @@ class KernelGroup:
 
     Attributes:
         name: The first of them, in the user's terms.
-        kind: Of the operator that the kernel began with. ``dtype``: what its products are computed in, by its first
-            floating-point (or, in quantised operators, integer) tensor; ``phase``: of the step.
+        kind: Of the operator that the kernel began with; ``attention`` where it is a fused one. ``dtype``: what its
+            products are computed in, by its first floating-point (or, in quantised operators, integer) tensor;
+            ``phase``: of the step.
         calls: How many there are. ``flop``, ``bytes`` and ``written_bytes`` (part of ``bytes``) are of one call.
         weight_bytes: Part of ``bytes`` that does not grow with the batch: parameters and buffers, their gradients.
     """
@@ -217,7 +218,8 @@ class Totals:
     """What a graph comes to. ``kinds`` maps an operator kind to its share; ``kernels`` is the number of calls.
 
     ``eager_kernels``, ``fused_kernels``: the same step as groups of equal kernels, the most bytes first, each
-    operator a kernel of its own, and with chains joined. Where there are very many, similar ones are averaged.
+    operator a kernel of its own (but ``scaled_dot_product_attention``, which devices run as one), and with chains
+    joined. Where there are very many, similar ones are averaged.
 
     ``fingerprint`` is equal for equal graphs whatever the names; parameters' values do not enter.
     """

@@ -24,6 +24,9 @@ class Metric:
 _ALL = (
     Metric(name="latency", label="step time", kind=NOISY, unit="ns", default_limit=0.03),
     Metric(name="energy", label="energy per item", kind=NOISY, unit="joule", default_limit=0.03),
+    # What latency costs on this runner, where its price is known; a month where a volume is declared too.
+    Metric(name="cost", label="cost per 1 M items", kind=NOISY, unit="usd"),
+    Metric(name="monthly_cost", label="cost per month", kind=NOISY, unit="usd"),
     # Noisy on the CPU (resident high-water mark), exact on CUDA (allocator peak): see evidence.
     Metric(name="peak_memory", label="peak memory", kind=NOISY, unit="byte", default_limit=0.01),
     Metric(name="flop", label="F", kind=EXACT, unit="flop", default_limit=0.01),

@@ -17,6 +17,7 @@ COMMENT_LIMIT = 65_536
 SUMMARY_LIMIT = 1_048_576
 _SMALLEST_LIMIT = 1_000
 _SUMMARY_OPERATORS = 50
+_SUMMARY_FRONTS = 20
 
 _BLANK_LINES = re.compile(r"\n{3,}")
 _ANY_MARKER = re.compile(r"<!--\s*perfgate:.*?-->", re.DOTALL)
@@ -50,7 +51,8 @@ def summary(report: Report, *, links: Links = NO_LINKS, limit: int = SUMMARY_LIM
     def render(view: View) -> str:
         return templates.render("summary.md.j2", {"report": report, "view": view, "links": view.links})
 
-    return _limited(build(report, links, operator_rows=_SUMMARY_OPERATORS), render, limit - 1, tail="")
+    view = build(report, links, operator_rows=_SUMMARY_OPERATORS, most_fronts=_SUMMARY_FRONTS)
+    return _limited(view, render, limit - 1, tail="")
 
 
 def _limited(view: View, render: Callable[[View], str], limit: int, *, tail: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections.abc import Iterable
 from urllib.parse import quote, urlsplit
 
 ELLIPSIS = "…"
@@ -31,6 +32,7 @@ _REFERENCES = str.maketrans({
     "@": "@" + _ZERO_WIDTH_SPACE,
     **{char: f"&#{ord(char)};" for char in "\\`*~[]|!"},
 })  # fmt: skip
+_LOOKALIKES = str.maketrans({"`": "'", "<": "‹", ">": "›"})
 _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _NUMBERED_REFERENCE = re.compile(r"\b(GH|GHSA|CVE)-", re.IGNORECASE)
 _LINK_COLON = re.compile(r":(?=//|[\w+\-]+:)|(?<=mailto):|(?<=xmpp):", re.IGNORECASE)
@@ -87,6 +89,11 @@ def code(text: str, limit: int = TEXT_LIMIT) -> str:
     return f"{fence}{pad}{line}{pad}{fence}"
 
 
+def block(lines: Iterable[str]) -> str:
+    """``lines`` as a fenced code block: every letter at its place, and nothing in it can end the block."""
+    return "\n".join(["```", *(_fenced(line) for line in lines), "```"])
+
+
 def url(address: str) -> str:
     """``address`` if it is an absolute http(s) address, safe inside ``](...)`` and ``href``; else an empty string."""
     try:
@@ -95,6 +102,12 @@ def url(address: str) -> str:
     except ValueError:  # a broken IPv6 host, or a lone surrogate
         return ""
     return quoted if parts.scheme in {"http", "https"} and _HOST.fullmatch(parts.netloc) else ""
+
+
+def _fenced(line: str) -> str:
+    # A block has no character references: what could end it, or look like our marker, becomes a sign alike.
+    spelled = "".join(_spelled(char) if _is_hidden(char) or char in "\n\r" else char for char in line[:TEXT_LIMIT])
+    return spelled.translate(_LOOKALIKES).rstrip()
 
 
 def _is_hidden(char: str) -> bool:

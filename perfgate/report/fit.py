@@ -11,17 +11,22 @@ from perfgate.report.view import Part, View
 # First to go: what the full report shows as well. Last to go: the worst rows of the first table. The number is
 # what a step leaves of a part, so that a thousand rows do not push out the few lines on how they were measured.
 CUT_STEPS = (
+    ("fronts", 0),
     ("counts", 0),
     ("everything", 0),
     ("skipped", 10),
     ("notes", 5),
+    ("cost_facts", 6),
     ("findings", 30),
     ("operators", 3),
+    ("costs", 20),
     ("rows", 100),
     ("skipped", 0),
     ("notes", 0),
     ("findings", 8),
     ("facts", 0),
+    ("costs", 0),
+    ("cost_facts", 0),
     ("operators", 0),
     ("findings", 0),
     ("banners", 0),

@@ -11,7 +11,8 @@ from perfgate import units
 from perfgate.records import metrics
 from perfgate.records.evidence import Measurements, WorkloadEvidence
 from perfgate.records.report import MetricResult, ModelResult, Report
-from perfgate.report import chart, counts, filters, operators, templates
+from perfgate.report import chart, cost_page, counts, filters, operators, templates
+from perfgate.report.cost_page import CostSection
 from perfgate.report.counts import CountLine
 from perfgate.report.operators import OperatorLine
 from perfgate.report.rows import Row, report_rows
@@ -22,6 +23,8 @@ _FIRST_TABLE_ROWS = 500
 _QUIET_ROWS = 50
 # The pairs of more workloads than this would make tens of megabytes; those with news keep theirs all the same.
 _SECTIONS_WITH_PAIRS = 150
+# Drawings of the cost are larger still.
+_SECTIONS_WITH_COST = 50
 # Nor does a quiet workload after those need every operator.
 _OPERATORS_OF_THE_QUIET = 5
 
@@ -65,7 +68,7 @@ class Section:
     """One workload. ``failures``: what each failed side said, with its traceback.
 
     ``operators``: every finding of the comparison of both graphs, ``operators_caption`` what they come to.
-    ``counts_differ`` is False where both sides count the same, or only one was counted.
+    ``counts_differ`` is False where both sides count the same, or only one was counted. ``cost`` None: not known.
     """
 
     position: int
@@ -79,6 +82,7 @@ class Section:
     operators_caption: str = ""
     counts: tuple[CountLine, ...] = ()
     counts_differ: bool = False
+    cost: CostSection | None = None
     distributions: tuple[Distribution, ...] = ()
     end: str = ""
     notes: tuple[str, ...] = ()
@@ -94,6 +98,7 @@ def page(report: Report, measurements: Measurements, *, links: Links = NO_LINKS)
         "view": view,
         "links": links,
         "main_rows": view.rows.cut(_FIRST_TABLE_ROWS),
+        "main_costs": view.costs.cut(_FIRST_TABLE_ROWS),
         "sections": sections(report, measurements),
         "counts": verdict_counts(report),
     }
@@ -103,7 +108,7 @@ def page(report: Report, measurements: Measurements, *, links: Links = NO_LINKS)
 def sections(report: Report, measurements: Measurements) -> tuple[Section, ...]:
     """One section a workload, the worst first."""
     evidence = {(entry.workload.key, entry.informative): entry for entry in measurements.workloads}
-    varying = filters.varying_parts(report)
+    varying, money = filters.varying_parts(report), cost_page.cost_sections(report)
     numbered = enumerate(zip(report.models, report_rows(report), operators.workload_lines(report), strict=True))
     ordered = sorted(numbered, key=lambda item: (item[1][0].informative, filters.severity(item[1][0].verdict)))
     found = []
@@ -111,6 +116,9 @@ def sections(report: Report, measurements: Measurements) -> tuple[Section, ...]:
         section = _section(model, rows, position, varying)
         full = place < _SECTIONS_WITH_PAIRS or not section.quiet
         section = _with_counts(section, model, changed if full else changed[:_OPERATORS_OF_THE_QUIET])
+        if position in money:
+            drawn = place < _SECTIONS_WITH_COST or not section.quiet
+            section = replace(section, cost=cost_page.section(money[position], full=drawn))
         known = evidence.get((model.key, model.informative))
         if known:
             section = _with_evidence(section, model, known, pairs=full)

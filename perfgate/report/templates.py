@@ -122,7 +122,9 @@ def _md(value: Any, limit: int = escape.TEXT_LIMIT) -> Markup:
 
 def _configure_markdown(environment: Environment) -> Environment:
     _configure(environment, _md)
-    environment.filters.update(md=_md, e=_md, escape=_md, forceescape=_md, code=_marked(escape.code))
+    environment.filters.update(
+        md=_md, e=_md, escape=_md, forceescape=_md, code=_marked(escape.code), block=_marked(escape.block)
+    )
     return environment
 
 

@@ -14,10 +14,12 @@ from perfgate import units
 from perfgate.records import metrics
 from perfgate.records import report as verdicts
 from perfgate.records.report import ModelResult, Report
-from perfgate.report import counts, filters, operators
+from perfgate.report import counts, filters, fronts, money, operators, workload_costs
 from perfgate.report.counts import CountRow
+from perfgate.report.fronts import Front
 from perfgate.report.operators import OperatorLine
 from perfgate.report.rows import Row, is_news, report_rows
+from perfgate.report.workload_costs import CostRow
 
 T = TypeVar("T")
 
@@ -25,6 +27,8 @@ T = TypeVar("T")
 QUIET_ROWS = 10
 # Findings about operators: what explains a change stands among the first few, and the full report has the others.
 OPERATOR_ROWS = 10
+# Charts of the cost: of the workloads that moved or cost most.
+FRONTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +97,15 @@ class View:
     ``rows``: what changed or is gated. ``quiet_left``: rows within their limits that only stand in
     ``everything``, which has all rows, the worst workload first. ``next_step``: what to do now, or empty.
     ``operators``: which operators differ, workload by workload; ``counts``: one row for each workload that was counted,
-    ``convention`` says what its letters mean.
+    ``convention`` says what its letters mean. ``money``: what stands behind "Money.", or empty; ``costs``: one row for
+    each workload whose cost is known, ``fronts`` their charts, ``cost_facts`` whose prices these are.
     """
 
     icon: str
     lead: str
     title: str
     why: str
+    money: str
     next_step: str
     accept: str
     workloads: int
@@ -110,6 +116,9 @@ class View:
     operators: Part[OperatorLine]
     counts: Part[CountRow]
     convention: str
+    costs: Part[CostRow]
+    fronts: Part[Front]
+    cost_facts: Part[Fact]
     findings: Part[Finding]
     skipped: Part[Fact]
     notes: Part[str]
@@ -119,9 +128,15 @@ class View:
 
 
 def build(
-    report: Report, links: Links = NO_LINKS, *, quiet_rows: int = QUIET_ROWS, operator_rows: int = OPERATOR_ROWS
+    report: Report,
+    links: Links = NO_LINKS,
+    *,
+    quiet_rows: int = QUIET_ROWS,
+    operator_rows: int = OPERATOR_ROWS,
+    most_fronts: int = FRONTS,
 ) -> View:
     """The view of ``report``, cut to no size yet; of the findings about operators it has ``operator_rows``."""
+    charts, all_charts = fronts.fronts(report, most_fronts)
     per_workload = report_rows(report)
     flat = sorted((row for rows in per_workload for row in rows), key=lambda row: row.sort)
     news = [row for row in flat if is_news(row)]
@@ -133,6 +148,7 @@ def build(
         lead=_lead(report),
         title=report.title,
         why=report.why,
+        money=money.line(report),
         next_step=next_step(report),
         accept=filters.accept_example(report) if links.accepts else "",
         workloads=len(report.models),
@@ -144,6 +160,9 @@ def build(
         operators=_operators(report, operator_rows),
         counts=_part(counts.rows(report)),
         convention=counts.CONVENTION,
+        costs=_part(workload_costs.rows(report)),
+        fronts=Part(items=tuple(charts), total=all_charts),
+        cost_facts=_part([Fact(label=fact.label, text=fact.text) for fact in workload_costs.facts(report)]),
         findings=_part(_findings(report)),
         skipped=_part([Fact(label=item.model, text=item.reason) for item in report.skipped]),
         notes=_part(report.notes),

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from perfgate.records.evidence import Pair, SideSamples
 from perfgate.records.metrics import METRICS, SPAN_PREFIX
 
+_NS_PER_HOUR = 3600e9
+
 
 def valid_pairs(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """The pairs that count (``void`` is empty), in order."""
@@ -35,7 +37,8 @@ def side_value(side: SideSamples, metric: str) -> float | None:
     ``latency`` is the median of all its samples (ns per call), ``latency_p90``/``latency_p99`` linear
     quantiles of them, ``span:NAME`` the median of that span (ns), ``energy`` joule per item over all blocks,
     ``throughput`` items per second at the median, ``utilisation`` CPU time over wall time (cores),
-    ``peak_memory`` bytes, ``first_step`` ns.
+    ``peak_memory`` bytes, ``first_step`` ns. ``cost`` and ``monthly_cost`` are hours of the machine per 1 M items,
+    their US dollars at a price of 1 an hour: ratios need no price, and whoever knows it multiplies.
     """
     if metric.startswith(SPAN_PREFIX):
         return _span(side, metric.removeprefix(SPAN_PREFIX))
@@ -106,6 +109,11 @@ def _throughput(side: SideSamples) -> float | None:
     return side.items * 1e9 / latency_ns if latency_ns else None
 
 
+def _hours_per_million_items(side: SideSamples) -> float | None:
+    latency_ns = _latency(side)
+    return None if latency_ns is None or side.items <= 0 else latency_ns / side.items * 1e6 / _NS_PER_HOUR
+
+
 def _energy(side: SideSamples) -> float | None:
     items = sum(len(block.samples_ns) for block in side.blocks) * side.inner * side.items
     joules = [block.energy_j for block in side.blocks]
@@ -133,6 +141,8 @@ _READERS: dict[str, Callable[[SideSamples], float | None]] = {
     "latency_p99": _quantile(0.99),
     "throughput": _throughput,
     "energy": _energy,
+    "cost": _hours_per_million_items,
+    "monthly_cost": _hours_per_million_items,
     "peak_memory": lambda side: None if side.peak_bytes is None else float(side.peak_bytes),
     "first_step": lambda side: float(side.first_step_ns),
     "utilisation": _utilisation,

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
-import os
+import select
+import subprocess
+import sys
 
 import pytest
 
 from perfgate.bench.locks import Locks
 from perfgate.errors import MeasuringError
+
+LIMIT_S = 60.0
 
 
 def locks(folder, wait_s=0.0):
@@ -74,17 +78,31 @@ def test_take__folder_that_cannot_be_made(tmp_path):
         locks(tmp_path / "file" / "below")[0].take((), cpu=True)
 
 
+# Takes the machine's lock in the folder that it is given, says so, and waits to be ended.
+OWNER = """
+import sys, time
+from pathlib import Path
+from perfgate.bench.locks import Locks
+Locks(Path(sys.argv[1]), wait_s=0.0, waiting=print).take((), cpu=True)
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
 def test_take__lock_dies_with_its_owner(tmp_path):
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        locks(tmp_path)[0].take((), cpu=True)
-        os.write(write, b"x")
-        os._exit(0)
-    os.read(read, 1)
-    os.waitpid(child, 0)
-    one, _ = locks(tmp_path)
+    # A process of its own: a forked copy of this one may inherit locks that threads of other tests hold, and wait
+    # for them for ever.
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE)
+    with owner:
+        try:
+            assert owner.stdout is not None
+            assert select.select([owner.stdout], [], [], LIMIT_S)[0], "the owner did not start"
+            assert owner.stdout.readline() == b"held\n"
+            one, _ = locks(tmp_path)
+            with pytest.raises(MeasuringError, match="another perfgate"):
+                one.take((), cpu=True)
+        finally:
+            owner.kill()
+            owner.wait(LIMIT_S)
     one.take((), cpu=True)
     one.release()
-    os.close(read)
-    os.close(write)

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from perfgate.config import inputs, schema, values
+from perfgate.config import cost_schema, inputs, schema, values
 from perfgate.config.load import load
 from perfgate.records import metrics
 
@@ -19,9 +19,11 @@ def documented() -> dict[str, tuple[str, str]]:
 
 
 def in_schema() -> dict[str, tuple[str, str]]:
-    """Key -> (kind, default as documented); bounds are documented once, for ``gate``."""
+    """Key -> (kind, default as documented)."""
     rows = {}
-    shared = {
+    # Bounds are documented once, for ``gate``, and requirements once, for ``cost``.
+    shared = {f"models.NAME.cost.{name}" for name in schema.names(cost_schema.RequirementKeys)}
+    shared |= {
         f"{place}.{name}"
         for place in ("gate.on.HARDWARE", "models.NAME", "models.NAME.on.HARDWARE")
         for name in _bounds()
@@ -58,14 +60,17 @@ def test_page__names_every_metric_that_can_be_gated_with_its_default():
 def test_page__its_examples_are_accepted():
     model = 'version = 1\n[models.m]\nentry = "a:b"\n'
     blocks = re.findall(r"```toml\n(.*?)```", PAGE, re.S)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         if block.startswith("inputs"):
             texts = [model + line for line in block.strip().splitlines()]
         elif block.startswith("version"):
             texts = [block]
         else:
-            texts = [model.replace("[models.m]", "[models.resnet50]") + 'inputs = ["float32[batch]"]\n' + block]
+            entry = 'entry = "a:b"\ninputs = ["float32[batch]"]\n'
+            table = "[models.resnet50]\n"
+            given = table in block
+            texts = ["version = 1\n" + (block.replace(table, table + entry) if given else table + entry + block)]
         for text in texts:
             assert load({"perfgate.toml": text}, where="base", sha=None) is not None
 
@@ -82,6 +87,7 @@ def test_schema__has_a_ceiling_for_every_metric_that_can_be_gated():
 
 def test_schema__ceilings_have_the_unit_of_the_metric():
     kinds = {"ns": "duration", "byte": "size", "joule": "energy", "flop": "number", "count": "number"}
+    kinds["usd"] = "US dollars"
     for name in values.gateable():
         info = schema.Bounds.model_fields[f"max_{name}"]
         extra = info.json_schema_extra

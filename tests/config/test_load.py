@@ -340,7 +340,7 @@ def test_load__onnx_model(lines, inputs):
         ("version = 1\npythonpath = ['/abs']", "pythonpath[0]", "leaves the checkout"),
         ("version = 1\nstore = 'mysql://x'", "store", "no store"),
         ("version = 1\nstore = 'postgresql://me:secret@host/db'", "store", "holds a password"),
-        ("version = 1\n[cost]\nx = 1", "cost", "not supported by this version"),
+        ("version = 1\n[placement]\nx = 1", "placement", "not supported by this version"),
         ("version = 1\n[models.'a/b']\n" + ENTRY, 'models."a/b"', "no name for a model"),
         ("version = 1\nmode = 'report'", "mode", "it belongs in [gate]"),
         ("version = = 1", "TOML", "at line 1"),
@@ -365,7 +365,7 @@ def test_load__password_is_not_repeated_in_the_message():
 
 _SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | st.sampled_from(["", "1%", "a:b", "5ms"])
 _NAMES = st.sampled_from(
-    ["gate", "models", "limits", "on", "batch", "modes", "inputs", "entry", "mode", "looks", "max"]
+    ["gate", "models", "limits", "on", "batch", "modes", "inputs", "entry", "mode", "looks", "max", "cost", "prices"]
 )
 _TREES = st.recursive(
     _SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=4), max_leaves=12

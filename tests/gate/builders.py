@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perfgate.gate.judge import judge
+from perfgate.records.cost import CostReport
 from perfgate.records.evidence import (
     Block,
     Environment,
@@ -206,9 +207,13 @@ def run(*workloads: WorkloadEvidence, **fields: Any) -> Measurements:
 
 
 def judged(
-    *workloads: WorkloadEvidence, under: Policy | None = None, accepted: tuple[Acceptance, ...] = (), **fields: Any
+    *workloads: WorkloadEvidence,
+    under: Policy | None = None,
+    accepted: tuple[Acceptance, ...] = (),
+    cost: CostReport | None = None,
+    **fields: Any,
 ) -> Report:
-    return judge(run(*workloads, **fields), under or policy(), accepted)
+    return judge(run(*workloads, **fields), under or policy(), accepted, cost)
 
 
 def only(report: Report) -> ModelResult:

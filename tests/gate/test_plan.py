@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from perfgate.gate.plan import Cell, comparisons, make_plan, tolerances
+from perfgate.records.cost import CostPolicy, ModelCost, Volume
 from tests.gate.builders import cell, limits, policy
 
 
@@ -75,3 +76,16 @@ def test_tolerances__hardware_override():
     here = policy(models={"resnet": limits(hardware={"l4": limits(relative={"latency": None})})})
     assert "latency" not in tolerances(here, cell(), hardware=("NVIDIA L4",))
     assert "latency" in tolerances(here, cell(), hardware=("NVIDIA A100",))
+
+
+def test_plan__money_is_compared_where_the_policy_asks_for_it():
+    volume = CostPolicy(models={"resnet": ModelCost(volume=Volume(amount=1.0))})
+    bounds = limits(relative={"cost": 0.02, "monthly_cost": 0.04}, ceilings={"cost": 1.0})
+    with_volume, without = policy(limits=bounds, cost=volume), policy(limits=bounds)
+    off = policy(limits=bounds, cost=CostPolicy(enabled=False))
+    assert tolerances(with_volume, cell())["cost"] == 0.02
+    assert tolerances(with_volume, cell())["monthly_cost"] == 0.04
+    assert tolerances(without, cell()).keys() == {"latency", "peak_memory", "cost"}
+    assert tolerances(off, cell()).keys() == {"latency", "peak_memory"}
+    counts = [comparisons(here, Cell(workload=cell())) for here in (with_volume, without, off, policy())]
+    assert counts == [5, 4, 2, 2]

@@ -70,3 +70,29 @@ def test_scaled_quantities__never_show_a_thousand_of_a_unit_that_has_a_larger_on
     text = units.duration(value * 1e9) if kind == "duration" else units.size(value * 1e6)
     number = float(text.split(" ")[0].replace("\u202f", ""))
     assert number < (1024 if kind == "size" else 10_001 if text.endswith(" s") else 1000)
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        (0.00412, "$0.00412"), (0.004, "$0.004"), (0.0041249, "$0.00412"), (0.44, "$0.44"), (0.4, "$0.40"),
+        (0.5265, "$0.526"), (0.9996, "$1.00"), (1, "$1.00"), (2.1, "$2.10"), (98.324, "$98.32"), (999.99, "$999.99"),
+        (999.999, "$1\u202f000"), (1180, "$1\u202f180"), (12_300.4, "$12\u202f300"), (1.5e6, "$1\u202f500\u202f000"),
+        (0, "$0"), (-1180, "\u2212$1\u202f180"), (-0.004, "\u2212$0.004"), (None, "n/a"), (float("nan"), "n/a"),
+    ],
+)  # fmt: skip
+def test_money__cents_or_three_digits(usd: float | None, text: str) -> None:
+    assert units.money(usd) == text
+    assert units.quantity(usd, "usd") == text
+
+
+def test_money__a_difference_has_its_sign() -> None:
+    assert units.money(1180, sign=True) == "+$1\u202f180"
+    assert units.money(-3, sign=True) == "\u2212$3.00"
+    assert units.money(0, sign=True) == "$0"
+
+
+@given(st.floats(min_value=1e-12, max_value=1e9))
+def test_money__is_never_zero_for_a_price(usd: float) -> None:
+    digits = units.money(usd).lstrip("$").replace("\u202f", "")
+    assert float(digits) == pytest.approx(usd, rel=0.0051)

@@ -38,6 +38,7 @@ from tests.report.builders import (
     totals,
     usual,
 )
+from tests.report.cost_forms import COST_FORMS
 
 Form = tuple[Report, Measurements]
 
@@ -326,4 +327,5 @@ FORMS: dict[str, Callable[[], Form]] = {
     "operators": operators,
     "many_operators": many_operators,
     "first_count": first_count,
+    **COST_FORMS,
 }

@@ -9,11 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfgate.records import report as verdicts
+from perfgate.records.cost import CostReport, Missed, Volume
 from perfgate.records.evidence import Revision, Skipped
-from perfgate.records.report import Report
+from perfgate.records.hardware import Excluded, PriceTable
+from perfgate.records.report import ModelResult, Report
 from perfgate.report.comment import COMMENT_LIMIT, MARKER, comment, summary
 from perfgate.report.view import Links
 from tests.report.builders import difference, model, noisy, not_counted, operator, report, totals, usual
+from tests.report.cost_builders import answer, cost_report, infeasible, offer, point, side, workload_cost
+from tests.report.cost_builders import operator as roof_operator
+from tests.report.cost_builders import roof as roof_of
 from tests.report.forms import FORMS
 from tests.report.rendered import Node, render, stripped
 from tests.report.test_escape import HOSTILE
@@ -56,7 +61,7 @@ def test_comment__golden(form, golden):
     golden(f"{form}.comment.md", text)
 
 
-@pytest.mark.parametrize("form", ["mixed", "unchanged", "operators"])
+@pytest.mark.parametrize("form", ["mixed", "unchanged", "operators", "cost_volume"])
 def test_summary__golden(form, golden):
     text = summary(FORMS[form]()[0], links=LINKS)
     assert MARKER not in text
@@ -169,10 +174,46 @@ def test_comment__ten_operators_and_the_rest_in_the_full_report():
     assert summary(judged).count("| blocks&#46;") + summary(judged).count("| blocks.") == 50
 
 
+def test_comment__money_stands_below_why():
+    judged = replace(FORMS["cost_moved"]()[0], why="because")
+    shown = [node.text for node in structure(comment(judged)).all("p")]
+    assert shown[0] == "Why. because"
+    assert shown[1].startswith("Money. This change moves the cheapest platform from L4 to L40S. ")
+
+
+def test_comment__cost_and_roofline_of_every_workload():
+    root = structure(comment(FORMS["cost_volume"]()[0]))
+    rows = table_below(root, "Cost and roofline")
+    assert [row[0] for row in rows[1:]] == ["resnet50 · train · b32", "bert · infer · b8", "vit · infer · b1"]
+    assert rows[1][1:5] == ["$0.00311 → $0.00336", "$0.0973 → $0.105", "$0.126", "L4"]
+    (folded,) = (node for node in root.all("details") if node.all("summary")[0].text == "Cost and roofline")
+    charts = [node.text for node in folded.all("pre")]
+    assert len(charts) == 3
+    assert "L40S · b32 · bfloat16                 $0.145  ██████████████▋        19.0 %  knee" in charts[0]
+    assert any("611 × spot offers" in node.text for node in folded.all("li"))
+
+
+def test_comment__nothing_about_cost_where_nothing_is_known():
+    for form, build in FORMS.items():
+        text = comment(build()[0]) + summary(build()[0])
+        assert ("Cost and roofline" in text) == form.startswith("cost_"), form
+    assert "**Money.**" not in comment(FORMS["cost_long"]()[0])
+
+
+def test_comment__charts_of_three_workloads_and_of_twenty_in_the_summary():
+    entries = [model(f"m{n}", *usual(0.0)) for n in range(30)]
+    judged = report(*entries, cost=cost_report(*(workload_cost(entry, side(), side()) for entry in entries)))
+    written = comment(judged, links=LINKS)
+    assert written.count("this runner now") == 3
+    assert "… 27 more charts left out: the [full report](" in written
+    assert summary(judged).count("this runner now") == 20
+
+
 def test_comment__only_a_red_one_says_how_to_accept():
     heard = Links(accepts=True)
     said = {form: "/perfgate accept" in comment(build()[0], links=heard) for form, build in FORMS.items()}
-    assert {form for form, present in said.items() if present} == {"regression", "mixed", "many", "operators"}
+    red = {"regression", "mixed", "many", "operators", "cost_moved", "cost_volume", "cost_tie", "cost_infeasible"}
+    assert {form for form, present in said.items() if present} == red
 
 
 def test_comment__tells_nobody_to_write_a_command_that_nobody_reads():
@@ -226,6 +267,33 @@ def hostile_counts(text: str) -> dict[str, Any]:
     return {"base_totals": totals(flop=0), "head_totals": head, "difference": found}
 
 
+def hostile_cost(text: str, *entries: ModelResult) -> CostReport:
+    """A cost in which every text is ``text``, and numbers are as large or as odd as they can be."""
+    rented = offer(text, provider=text, instance=text, region=text, terms=text, date=text, source=text)
+    strange = point(rented, dtype=text, compile=text, form=text, source=text, bound=text, why=text)
+    huge = point(rented, utilisation=1e308, usd_per_1m_items=1e308, usd_per_1k_steps=-1e308, tie=2**63, low_ns=-1e308)
+    found = answer(
+        strange,
+        huge,
+        *[strange] * 12,
+        tied=(huge, strange),
+        warnings=(text,) * 3,
+        excluded=(Excluded(what=text, reason=text, count=2**63),),
+        sources={text: 2**63},
+    )
+    missed = replace(infeasible(strange), missed=(Missed(constraint=text, value=1e308, limit=-1e308, text=text),) * 3)
+    named = roof_operator(text, kind=text, dtype=text, bound=text, flop=2**63, share=-1e308, bound_ns=1e308)
+    under = roof_of(device=text, bound=text, share=1e308, operators=(named,) * 90, bound_ns=-1.0)
+    before = side(missed, roofline=under, usd_per_month=-1e308)
+    after = side(found, roofline=under, usd_per_month=1e308)
+    costs = (
+        workload_cost(entry, *sides, moved=True, sentence=text, volume=Volume(amount=1e308, unit=text))
+        for entry, sides in zip(entries, ((before, after), (after, before), (None, after)), strict=False)
+    )
+    table = PriceTable(provider=text, date=text, source=text, offers=2**63)
+    return cost_report(*costs, runner_price=text, runner_assumed=True, tables=(table,) * 3, warnings=(text,))
+
+
 def hostile(text: str) -> Report:
     """A report in which every text that a pull request can choose is ``text``."""
     revision = Revision(sha=text[:40], name=text)
@@ -239,6 +307,7 @@ def hostile(text: str) -> Report:
         judged,
         title=text,
         why=text,
+        cost=hostile_cost(text, entry, replace(entry, key=text), model("plain", *usual())),
         banners=(text,),
         notes=(text,),
         skipped=(Skipped(model=text, reason=text),),
@@ -334,6 +403,8 @@ def test_comment__keeps_any_limit(limit, models):
         notes=("n" * 300,) * 5,
         skipped=tuple(Skipped(model=f"s{number}", reason="r" * 100) for number in range(models)),
     )
+    moved = (workload_cost(entry, side(), side(), moved=True, sentence="m" * 90) for entry in judged.models)
+    judged = replace(judged, cost=cost_report(*moved, warnings=("w" * 300,) * 5))
     text = comment(judged, links=LINKS, limit=limit)
     structure(text)
     assert len(text.encode("utf-8")) < limit

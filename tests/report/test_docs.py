@@ -6,7 +6,9 @@ import dataclasses
 import re
 from pathlib import Path
 
-from perfgate.records.graph import Difference, NotCounted, OperatorChange, Share, Totals, Traffic
+from perfgate.records import cost
+from perfgate.records.graph import Difference, KernelGroup, NotCounted, OperatorChange, Share, Totals, Traffic
+from perfgate.records.hardware import Excluded, Offer, PriceTable
 from perfgate.records.report import MetricResult, ModelResult, PolicySummary, Report
 from perfgate.report import filters, templates
 
@@ -19,8 +21,10 @@ def names(text: str) -> set[str]:
 
 def test_docs__every_key_of_report_json_is_named():
     section = TEXT.split("## report.json")[1].split("## Your own")[0]
-    graph = (Totals, Traffic, Share, NotCounted, Difference, OperatorChange)
-    for record in (Report, ModelResult, MetricResult, PolicySummary, *graph):
+    graph = (Totals, KernelGroup, Traffic, Share, NotCounted, Difference, OperatorChange)
+    money = (cost.CostReport, cost.WorkloadCost, cost.SideCost, cost.Requirements, cost.Volume, cost.Answer)
+    places = (cost.Point, cost.Missed, cost.RooflineSummary, cost.RooflineOperator, Offer, Excluded, PriceTable)
+    for record in (Report, ModelResult, MetricResult, PolicySummary, *graph, *money, *places):
         assert {field.name for field in dataclasses.fields(record)} <= names(section), record
 
 

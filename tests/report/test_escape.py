@@ -171,3 +171,21 @@ def test_code__empty_text_is_still_no_broken_span():
 )
 def test_url__only_absolute_web_addresses_survive(address, expected):
     assert escape.url(address) == expected
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_block__hostile_lines_stay_in_their_block(name):
+    root, comments = render(f"before\n\n{escape.block(['a  b', HOSTILE[name], '  end'])}\n\nafter\n")
+    assert comments == []
+    assert [node.tag for node in root.walk()] == ["p", "pre", "code", "p"]
+    lines = root.all("code")[0].text.split("\n")
+    assert (lines[0], lines[-2], len(lines)) == ("a  b", "  end", 4)
+    assert "<!--" not in escape.block([HOSTILE[name]])
+
+
+@given(st.lists(st.text(max_size=40), max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_block__any_text_is_one_line(lines):
+    root, _ = render(escape.block(lines))
+    assert [node.tag for node in root.walk()] == ["pre", "code"]
+    assert root.all("code")[0].text.count("\n") == len(lines)

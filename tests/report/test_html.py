@@ -60,7 +60,7 @@ def test_page__every_form_is_sound_and_asks_for_nothing(form):
     assert judged.title in root.all("h1")[0].text.replace("\u00a0", " ")
 
 
-@pytest.mark.parametrize("form", ["head_fails", "no_baseline", "operators", "first_count"])
+@pytest.mark.parametrize("form", ["head_fails", "no_baseline", "operators", "first_count", "cost_volume"])
 def test_page__golden(form, golden):
     golden(f"{form}.report.html", page(*FORMS[form](), links=LINKS))
 

@@ -42,6 +42,16 @@ def test_side_value__energy_is_joule_per_item_over_all_blocks():
     assert side_value(partly, "energy") is None
 
 
+@pytest.mark.parametrize("metric", ["cost", "monthly_cost"])
+def test_side_value__cost_is_hours_of_the_machine_per_million_items(metric):
+    # 7.2 ms for 2 items: 1 M items take 3600 s.
+    assert side_value(side((7_200_000,), items=2), metric) == pytest.approx(1.0)
+    assert side_value(side((7_200_000,), items=0), metric) is None
+    changed = [pair(side((100,), items=1), side((220,), items=2))]
+    assert log_ratios(changed, metric) == pytest.approx([math.log(1.1)])
+    assert metric not in noisy_metrics(changed)
+
+
 def test_side_value__nan_energy_is_no_value():
     assert side_values([pair(side(energy_j=1.0), side(energy_j=math.nan))], "energy") == ((0.25,), ())
 

@@ -1,0 +1,118 @@
+"""The cheapest hardware for one model: what ``perfgate cost`` does. The model is counted, nothing is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from perfgate.bench import machine as this_machine
+from perfgate.config import cost_options, prices
+from perfgate.cost import fleet, optimise
+from perfgate.cost.runner import recognised
+from perfgate.cost.times import RooflineTimes
+from perfgate.errors import UsageError
+from perfgate.pipeline.cost import market_of
+from perfgate.pipeline.count import CountRequest, count_grid
+from perfgate.pipeline.request import Ports
+from perfgate.pipeline.roofline import known
+from perfgate.pipeline.working_tree import configuration
+from perfgate.records.cost import Answer, CostPolicy, FleetPlan, Load, Prices, Requirements, Volume, Way
+from perfgate.records.hardware import MeasuredRoofline
+
+EAGER = "eager"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostRequest:
+    """``given``: keys of ``[cost]`` from the command line, which go before the configuration's.
+
+    ``batches``, ``dtypes``, ``compiles`` empty: the configuration's own. ``private``: prices that no file in the
+    repository holds. ``load``: also plan a fleet for it; one without ``items_per_s`` is the job of the requirements.
+    """
+
+    count: CountRequest
+    given: Mapping[str, object] = field(default_factory=dict)
+    batches: tuple[int, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    compiles: tuple[str, ...] = (EAGER,)
+    private: Prices = field(default_factory=Prices)
+    load: Load | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """``requirements`` and ``volume`` as they were in force; ``ways`` what was counted."""
+
+    model: str
+    answer: Answer
+    requirements: Requirements
+    volume: Volume | None
+    ways: tuple[Way, ...]
+    plan: FleetPlan | None = None
+
+
+def search(request: CostRequest, ports: Ports) -> Found:
+    """The optimum for every counted way together. Raises UsageError, ConfigError and MeasuringError."""
+    config = configuration(request.count.root, request.count.config_file)
+    rules = config.policy.cost if config is not None else CostPolicy()
+    own = rules.models.get(request.count.entry)
+    asked = cost_options.read(request.given, rules.of(request.count.entry))
+    volume = asked.volume or (None if own is None else own.volume)
+    everything = prices.merged(rules.prices, request.private)
+    market = market_of(everything, datetime.now(UTC).isoformat())
+    ways = _ways(request, ports)
+    times = RooflineTimes(measured=_measured(request, ports))
+    ports.progress.step("Searching", 0, 0, None)
+    answer = optimise.optimise(ways, market, asked.requirements, times, volume=volume)
+    plan = None
+    if request.load is not None:
+        load, one = _fleet(request.load, asked.requirements)
+        points = optimise.machines(ways, market, one, times, volume=volume)
+        plan = fleet.plan(points, load, egress_usd_per_gib=everything.egress_usd_per_gib)
+    return Found(
+        model=request.count.entry,
+        answer=answer,
+        requirements=asked.requirements,
+        volume=volume,
+        ways=ways,
+        plan=plan,
+    )
+
+
+def _fleet(load: Load, requirements: Requirements) -> tuple[Load, Requirements]:
+    """The load, and what each machine of the fleet must meet: rate and deadline are the fleet's, not a machine's."""
+    one = replace(requirements, min_throughput=None, job_items=None, deadline_s=None)
+    if load.items_per_s is not None:
+        return load, one
+    if requirements.job_items is None or requirements.deadline_s is None:
+        msg = "--fleet needs --job-items and --deadline, or write --serve for a load without end"
+        raise UsageError(msg)
+    return replace(load, items=requirements.job_items, deadline_s=requirements.deadline_s), one
+
+
+def _ways(request: CostRequest, ports: Ports) -> tuple[Way, ...]:
+    counted = count_grid(request.count, ports, batches=request.batches, dtypes=request.dtypes)
+    return tuple(
+        Way(
+            mode=workload.mode,
+            batch=workload.batch,
+            dtype=workload.dtype,
+            compile=compile_,
+            totals=graph.totals,
+            items=graph.totals.batch,
+        )
+        for workload, graph in counted
+        for compile_ in request.compiles
+    )
+
+
+def _measured(request: CostRequest, ports: Ports) -> dict[str, MeasuredRoofline]:
+    """Probes of this very machine, under the names of its platforms."""
+    environment = this_machine.environment(ports.environ)
+    found: dict[str, MeasuredRoofline] = {}
+    for one in known(request.count.root, environment.hardware_id):
+        device = recognised(environment.hardware, one.device)
+        if device is not None:
+            found[device.platform.name] = one
+    return found

@@ -1,0 +1,136 @@
+"""``perfgate cost`` as a user types it, on a scratch folder with a small model."""
+
+import json
+import textwrap
+
+import pytest
+
+from perfgate.cli import app
+
+NETS = """
+    from torch import nn
+
+    def net():
+        return nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 32 * 32, 10))
+"""
+INPUTS = ("--inputs", "float32[batch,3,32,32]")
+
+
+@pytest.fixture
+def cost(tmp_path, monkeypatch, capsys):
+    (tmp_path / "nets.py").write_text(textwrap.dedent(NETS))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.delenv("PERFGATE_PRICES", raising=False)
+
+    def run(*arguments):
+        code = app.run(["cost", *arguments, "-q"])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_cost__json_has_the_optimum_of_all_ways(cost):
+    code, out, err = cost(
+        "nets:net", *INPUTS, "--batch", "1,16", "--devices", "l4,t4", "--max-step-time", "20ms", "--json"
+    )
+    assert code == 0, err
+    tree = json.loads(out)
+    assert [way["batch"] for way in tree["ways"]] == [1, 16]
+    # 2 x 64 x 27 x 32 x 32 and 2 x 65 536 x 10 for each item.
+    assert [way["flop"] for way in tree["ways"]] == [4_849_664, 16 * 4_849_664]
+    assert tree["requirements"]["max_step_ns"] == 20e6
+    assert {point["offer"]["platform"] for point in tree["front"]} <= {"l4", "t4"}
+    assert tree["cheapest"]["usd_per_1m_items"] == min(point["usd_per_1m_items"] for point in tree["front"])
+    assert tree["cheapest"]["high_ns"] <= 20e6
+    assert tree["plan"] is None
+
+
+def test_cost__table_names_the_cheapest_and_its_limits(cost):
+    code, out, _ = cost("nets:net", *INPUTS, "--devices", "l4", "--max-step-time", "20ms")
+    assert code == 0
+    assert out.startswith("nets:net: cheapest that meets 20 ms: ")
+    assert "L4" in out
+    assert "Pareto front" in out
+
+
+# https://github.com/triton-inference-server/perf_analyzer/issues/222: infeasible limits gave a vague warning.
+def test_cost__infeasible_ends_with_1_and_the_nearest_miss(cost):
+    code, out, _ = cost("nets:net", *INPUTS, "--devices", "l4", "--max-step-time", "1ns")
+    assert code == 1
+    assert "nothing that meets 1 ns" in out
+    assert "Nearest miss: " in out
+
+
+def test_cost__fleet_for_a_rate(cost):
+    code, out, err = cost("nets:net", *INPUTS, "--devices", "l4", "--serve", "1000000", "--json")
+    assert code == 0, err
+    plan = json.loads(out)["plan"]
+    assert plan["optimal"]
+    assert plan["items_per_s"] >= 1e6
+    assert sum(part["machines"] for part in plan["parts"]) >= 1
+
+
+def test_cost__fleet_for_a_job_by_its_deadline(cost):
+    job = ("--job-items", "1e12", "--deadline", "2h", "--fleet")
+    code, out, err = cost("nets:net", *INPUTS, "--devices", "l4", *job)
+    # No single machine does it in time, and a fleet does.
+    assert code == 1, err
+    assert "Fleet" in out
+    assert "Whole job: $" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--max-step-time", "20"), "--max-step-time"),
+        (("--percentile", "p51"), "--percentile"),
+        (("--devices", "l5"), "l4"),
+        (("--batch", "0"), "whole numbers of at least 1"),
+        (("--dtype", "float31"), "--dtype"),
+        (("--egress", "20KiB"), "--serve"),
+        (("--fleet",), "--job-items and --deadline"),
+        (("--serve", "-1"), "-1"),
+        (("--prices", "absent.toml"), "absent.toml"),
+    ],
+)
+def test_cost__wrong_arguments_are_one_sentence_and_2(cost, arguments, words):
+    code, _, err = cost("nets:net", *INPUTS, *arguments)
+    assert code == 2, err
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_cost__configuration_and_private_prices(cost, tmp_path, monkeypatch):
+    (tmp_path / "perfgate.toml").write_text(
+        textwrap.dedent("""
+        version = 1
+        [cost]
+        devices = ["l4"]
+        providers = ["own"]
+        [cost.prices.rack]
+        platform = "l4"
+        usd_per_hour = 0.5
+        [models.net]
+        entry = "nets:net"
+        inputs = ["float32[batch,3,32,32]"]
+        [models.net.cost]
+        volume = "40M steps/month"
+        """)
+    )
+    code, out, err = cost("net", "--json")
+    assert code == 0, err
+    tree = json.loads(out)
+    assert (tree["cheapest"]["offer"]["instance"], tree["cheapest"]["offer"]["usd_per_hour"]) == ("rack", 0.5)
+    assert tree["volume"] == {"amount": 40e6, "unit": "steps"}
+
+    monkeypatch.setenv("PERFGATE_PRICES", '[prices.rack]\nplatform = "l4"\nusd_per_hour = 0.125\n')
+    code, out, _ = cost("net", "--json")
+    assert json.loads(out)["cheapest"]["offer"]["usd_per_hour"] == 0.125
+
+    monkeypatch.setenv("PERFGATE_PRICES", '[prices.rack]\nplatform = "l4"\nusd_per_hour = "13.37"\n')
+    code, out, err = cost("net", "--json")
+    assert code == 2
+    assert "prices.rack.usd_per_hour" in err
+    assert "13.37" not in out + err

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfgate.records.cost import Answer, CostReport, Volume
+from perfgate.records.hardware import Excluded
+from perfgate.records.report import REGRESSION
+from perfgate.report.workload_costs import considered, facts, infeasible, priced, rows, runner, tied
+from tests.report.builders import model, report, usual
+from tests.report.cost_builders import answer, cost_report, front, roof, side, unpriced, workload_cost
+from tests.report.cost_builders import infeasible as nothing
+from tests.report.cost_builders import tied as ties
+
+SLOWER = model("resnet50", *usual(0.079, REGRESSION))
+EMPTY = Answer(candidates=0, feasible=0)
+
+
+def plain(text: str) -> str:
+    return text.replace("\u00a0", " ").replace("\u202f", " ")
+
+
+def test_rows__base_and_head_where_they_differ():
+    head = side(answer(*front()[1:]))
+    (row,) = rows(report(SLOWER, cost=cost_report(workload_cost(SLOWER, side(step_ns=13.92e6), head))))
+    assert (row.model, plain(row.workload), row.position) == ("resnet50", "train · b32", 0)
+    assert (row.steps, row.items) == ("$0.00311 → $0.00336", "$0.0973 → $0.105")
+    assert (row.cheapest, row.where) == ("$0.126 → $0.145", "L4 → L40S")
+    assert plain(row.bound) == "memory bound at I = 19.1 < 403 FLOP/B"
+    assert plain(row.achieved) == "62.7 % → 58.1 %"
+
+
+def test_rows__unknown_things_are_dashes_and_none_is_said():
+    (row,) = rows(report(SLOWER, cost=cost_report(workload_cost(SLOWER, None, unpriced(nothing(), roofline=None)))))
+    assert (row.steps, row.items, row.cheapest, row.where, row.bound, row.achieved) == ("–", "–", "–", "none", "–", "–")
+
+
+def test_rows__ties_stand_behind_the_cheapest():
+    (row,) = rows(report(SLOWER, cost=cost_report(workload_cost(SLOWER, side(), side(ties())))))
+    assert plain(row.where) == "L4 ≈ A10G and 50 % of one A10"
+
+
+def test_rows__a_bound_is_told_twice_only_where_it_is_another():
+    other_roof = side(roofline=replace(roof(), flop_per_s=60.5e12, ridge=60.5e12 / 300e9))
+    (row,) = rows(report(SLOWER, cost=cost_report(workload_cost(SLOWER, other_roof, side()))))
+    assert plain(row.bound) == "memory bound at I = 19.1 < 403 FLOP/B"
+    launches = side(roofline=replace(roof(), bound="launch"))
+    (row,) = rows(report(SLOWER, cost=cost_report(workload_cost(SLOWER, launches, side()))))
+    assert plain(row.bound) == "launch bound → memory bound at I = 19.1 < 403 FLOP/B"
+
+
+def test_priced__only_what_is_known():
+    unknown = unpriced(EMPTY, roofline=None)
+    judged = report(SLOWER, cost=cost_report(workload_cost(SLOWER, unknown, unknown)))
+    assert priced(judged) == []
+    assert facts(judged) == []
+    recognised = unpriced(EMPTY, roofline=roof(None))
+    assert len(priced(report(SLOWER, cost=cost_report(workload_cost(SLOWER, None, recognised))))) == 1
+    assert priced(report(SLOWER)) == []
+
+
+def test_priced__what_matters_most_comes_first():
+    models = [model(name, *usual(0.0)) for name in "abcd"]
+    a, b, c, d = models
+    judged = report(
+        *models,
+        cost=cost_report(
+            workload_cost(a, side(), side()),
+            workload_cost(b, side(), side(usd_per_month=10.0), volume=Volume(amount=1.0)),
+            workload_cost(c, side(), side(usd_per_month=20.0), volume=Volume(amount=1.0)),
+            workload_cost(d, side(), side(), moved=True),
+        ),
+    )
+    assert [item.entry.model for item in priced(judged)] == ["d", "c", "b", "a"]
+
+
+def test_priced__a_second_look_is_not_what_the_cost_belongs_to():
+    judged = report(replace(SLOWER, informative=True), SLOWER, cost=cost_report(workload_cost(SLOWER, side(), side())))
+    assert [item.position for item in priced(judged)] == [1]
+
+
+def test_priced__a_workload_that_the_report_lacks_has_its_key():
+    judged = report(cost=cost_report(workload_cost(SLOWER, side(), side())))
+    assert [(item.label, item.position) for item in priced(judged)] == [(SLOWER.key, None)]
+
+
+def test_facts__prices_dates_warnings_and_what_was_left_out():
+    found = answer(warnings=("old",), excluded=(Excluded(what="l4 offers", reason="no memory", count=9),))
+    cost = cost_report(workload_cost(SLOWER, side(found), side(found)), warnings=("old", "new"))
+    lines = [(fact.label, plain(fact.text)) for fact in facts(report(SLOWER, cost=cost))]
+    assert lines == [
+        ("Runner", "$0.805/h, aws/g6.xlarge in us-east-1 of 2026-07-20"),
+        ("Prices", "aws 2026-07-20 (812 offers), gcp 2026-08-03 (640 offers); source: shipped with perfgate"),
+        ("Times", "3 120 by the calibrated roofline"),
+        ("Warning", "old"),
+        ("Warning", "new"),
+        ("Left out", "611 × spot offers: terms are on-demand and own"),
+        ("Left out", "9 × l4 offers: no memory"),
+        ("Left out", "3 × offers: price outside of 0.2 to 5 times the median of its platform"),
+    ]
+
+
+def test_facts__many_reasons_are_counted():
+    excluded = tuple(Excluded(what=f"w{n:02d}", reason="r", count=2) for n in range(20))
+    lines = facts(report(SLOWER, cost=cost_report(workload_cost(SLOWER, None, side()), excluded=excluded)))
+    assert [fact.text for fact in lines if fact.label == "Left out"][-1] == "16 more, for other reasons"
+
+
+def test_runner__known_assumed_or_not():
+    assert runner(CostReport()) == "its price is not known"
+    assert runner(CostReport(runner_price="no such device")) == "no price: no such device"
+    text = runner(CostReport(runner_usd_per_hour=1.5, runner_price="p", runner_assumed=True))
+    assert text == "$1.50/h, p (assumed: set runner under [cost] to what you pay)"
+
+
+def test_considered__with_and_without_limits():
+    assert (
+        plain(considered(answer(), ("20 ms", "500 items/s")))
+        == "412 of 3 120 configurations meet 20 ms and 500 items/s"
+    )
+    assert considered(answer(feasible=1), ("20 ms",)).endswith("configurations meets 20 ms")
+    assert considered(answer(), ()).endswith("configurations can run it")
+
+
+def test_infeasible__only_where_there_were_candidates():
+    assert infeasible(answer(), ("20 ms",)) == ""
+    assert infeasible(EMPTY, ("20 ms",)) == ""
+    assert infeasible(replace(nothing(), nearest=None), ()) == "No platform can run it"
+    assert tied(nothing()) == ()
