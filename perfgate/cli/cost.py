@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from perfgate.pipeline.cost_search import Found
     from perfgate.records.cost import Answer, FleetPlan, Load
 
+# Reasons for leaving something out that are printed.
+_SHOWN = 6
+
 # Options that are keys of [cost]: of each its metavar and help. Lists are written with commas.
 _TEXTS = {
     "max-step-time": ("TIME", "Limit of one step, as 20ms."),
@@ -261,13 +264,17 @@ def _plan(console: Console, plan: FleetPlan) -> None:
 
 def _remarks(console: Console, answer: Answer) -> None:
     _say(console, f"{answer.feasible:,} of {answer.candidates:,} configurations are feasible".replace(",", "\u202f"))
-    for item in answer.excluded:
+    # What the limits did stands at the end; what is wrong with prices is many lines and the same for every model.
+    for item in answer.excluded[-_SHOWN:]:
         _say(console, f"Left out: {item.what}: {item.reason}", style="dim")
+    if len(answer.excluded) > _SHOWN:
+        _say(console, f"Left out: {len(answer.excluded) - _SHOWN} more kinds, which --json lists", style="dim")
     for warning in answer.warnings:
         _say(console, f"Note: {warning}")
-    tables = ", ".join(f"{table.provider} {table.date}" for table in answer.tables)
-    if tables:
-        _say(console, f"Prices: {tables}", style="dim")
+    dates = sorted(table.date for table in answer.tables if table.date)
+    if dates:
+        offers = f"{sum(table.offers for table in answer.tables):,}".replace(",", "\u202f")
+        _say(console, f"Prices: {offers} offers from lists of {dates[0]} to {dates[-1]}", style="dim")
 
 
 def _say(console: Console, text: str, style: str = "") -> None:

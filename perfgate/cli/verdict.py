@@ -17,7 +17,7 @@ from perfgate.cli.text import plain
 from perfgate.pipeline.run import Result
 from perfgate.records import report as verdicts
 from perfgate.records.report import MetricResult, Report
-from perfgate.report import filters
+from perfgate.report import filters, money
 from perfgate.report.document import report_json
 from perfgate.report.view import next_step
 
@@ -77,6 +77,8 @@ def show(report: Report, console: Console, *, directory: Path | None = None) -> 
     console.print(Text.assemble(headline, "  ", plain(report.title)), soft_wrap=True)
     if report.why:
         console.print(Text(plain(report.why)), soft_wrap=True)
+    if told := money.line(report):
+        console.print(Text(plain(f"Money: {told}")), soft_wrap=True)
     for banner in report.banners:
         console.print(Text(f"! {plain(banner)}", style="yellow"), soft_wrap=True)
     # A fault says itself what to mend.

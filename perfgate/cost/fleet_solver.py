@@ -89,13 +89,13 @@ def _search(covering: Covering, cap: float, below: float, time_limit_s: float) -
             constraints=LinearConstraint(task.rows, task.low, task.high),
             options={"time_limit": time_limit_s, "mip_rel_gap": 0.0},
         )
-    # What is the same whatever the units is no part of the program.
-    egress = 0.0 if len(np.unique(covering.egress)) > 1 else covering.demand * float(covering.egress[0])
     if result.status == _INFEASIBLE:
         return _Found(cost=np.inf, bound=below)
     if result.status not in {_OPTIMAL, _LIMIT}:
         msg = f"the solver of the fleet plan failed: {result.message}"
         raise PerfgateError(msg)
+    # One price of egress for all is no part of the program: no choice changes it.
+    egress = 0.0 if len(np.unique(covering.egress)) > 1 else covering.demand * float(covering.egress[0])
     bound = -np.inf if result.mip_dual_bound is None else result.mip_dual_bound / factor + egress
     if result.x is None:
         return _Found(cost=np.inf, bound=bound)

@@ -188,7 +188,7 @@ def _tables(offers: Iterable[Offer]) -> tuple[PriceTable, ...]:
     )
 
 
-def _stale(used: Iterable[PriceTable], today: dt.date, max_age_days: int) -> list[str]:
+def _stale(used: Sequence[PriceTable], today: dt.date, max_age_days: int) -> list[str]:
     """One sentence with every list in use that is too old, its date and its age, the oldest first."""
     ages: defaultdict[dt.date, set[str]] = defaultdict(set)
     for table in used:
@@ -201,8 +201,12 @@ def _stale(used: Iterable[PriceTable], today: dt.date, max_age_days: int) -> lis
             ages[date].add(table.provider)
     if not ages:
         return []
-    lists = [f"{date} ({(today - date).days} days): {', '.join(sorted(ages[date]))}" for date in sorted(ages)]
-    return [f"prices older than {max_age_days} days, check them before you rely on them: {'; '.join(lists)}"]
+    oldest, count = min(ages), sum(map(len, ages.values()))
+    old = f"{count} of {len(used)} price lists are older than {max_age_days} days"
+    whose = ", ".join(sorted(ages[oldest])[:_SHOWN])
+    return [
+        f"{old}, the oldest of {oldest} ({(today - oldest).days} days: {whose}); check a price before you rely on it"
+    ]
 
 
 def _excluded(held: Iterable[HeldBack]) -> tuple[Excluded, ...]:

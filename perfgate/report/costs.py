@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfgate import units
-from perfgate.hardware import short_names
+from perfgate.hardware import catalogue, short_names
 from perfgate.records import cost
 from perfgate.records.cost import Answer, FleetPlan, Point, Requirements, RooflineOperator, RooflineSummary
 from perfgate.records.hardware import OWN, Offer
@@ -173,6 +173,13 @@ def device(point: Point) -> str:
     return f"{offer.count} × {name}" if offer.count > 1 else name
 
 
+def platform(point: Point) -> str:
+    """What kind of device it is, however many there are of it: ``L40S``, ``50 % of one A10``, ``Graviton4``."""
+    known = catalogue.platforms().get(point.offer.platform)
+    one = short_names.short(point.offer.platform)
+    return one if known is not None and known.cores else _shared(point.offer)
+
+
 def named(point: Point) -> str:
     """A configuration with all that is needed to rent it: machine, region, price and its date."""
     offer = point.offer
@@ -327,6 +334,9 @@ def _shared(offer: Offer) -> str:
     name = short_names.short(offer.platform)
     if offer.share == 1:
         return name
+    known = catalogue.platforms().get(offer.platform)
+    if known is not None and known.cores and not offer.share.is_integer():
+        return f"{round(offer.share * known.cores)} cores of {name}"
     return f"{100 * offer.share:.3g} % of one {name}" if offer.share < 1 else f"{offer.share:.3g} × {name}"
 
 

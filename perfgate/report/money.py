@@ -12,6 +12,8 @@ from perfgate.records.report import ModelResult, Report
 from perfgate.report import costs
 from perfgate.report.workload_costs import Priced, infeasible, price, priced, tie
 
+# Below this a price per 1 000 steps has more zeros than digits.
+_SMALL = 0.001
 _STEPS = {"train": "training steps", "infer": "inference steps"}
 
 
@@ -77,7 +79,7 @@ def _certain(result: ModelResult | None) -> bool:
 
 
 def _best(item: Priced) -> tuple[str, ...]:
-    head = item.entry.head
+    head, volume = item.entry.head, item.entry.volume
     if head is None:
         return ()
     answer, wanted = head.answer, costs.limits(item.entry.requirements)
@@ -86,10 +88,14 @@ def _best(item: Priced) -> tuple[str, ...]:
         missed = infeasible(answer, wanted)
         # What moved has been said: that nothing is good enough any more.
         return (_capital(missed.partition("; ")[2]) if item.entry.sentence else missed,)
-    now = head.runner_usd_per_1k_steps
+    # A unit that leaves a number that people can read.
+    if best.usd_per_1k_steps < _SMALL or (volume is not None and volume.unit == cost.ITEMS):
+        price, now, unit = best.usd_per_1m_items, head.runner_usd_per_1m_items, "1 M items"
+    else:
+        price, now, unit = best.usd_per_1k_steps, head.runner_usd_per_1k_steps, "1\u202f000 steps"
     compared = "" if now is None else f" (on this runner now {units.money(now)})"
     what = f"Cheapest that still meets {costs.listed(wanted)}" if wanted else "Cheapest"
-    asked = f"{units.money(best.usd_per_1k_steps)} per 1\u202f000 steps{compared}"
+    asked = f"{units.money(price)} per {unit}{compared}"
     return (f"{what}: {costs.named(best)}, {asked}{_modelled(best)}", tie(answer))
 
 

@@ -98,7 +98,8 @@ class View:
     ``everything``, which has all rows, the worst workload first. ``next_step``: what to do now, or empty.
     ``operators``: which operators differ, workload by workload; ``counts``: one row for each workload that was counted,
     ``convention`` says what its letters mean. ``money``: what stands behind "Money.", or empty; ``costs``: one row for
-    each workload whose cost is known, ``fronts`` their charts, ``cost_facts`` whose prices these are.
+    each workload whose cost is known, ``fronts`` their charts, ``cost_facts`` whose prices these are (``cost_details``
+    for the full report).
     """
 
     icon: str
@@ -119,6 +120,7 @@ class View:
     costs: Part[CostRow]
     fronts: Part[Front]
     cost_facts: Part[Fact]
+    cost_details: Part[Fact]
     findings: Part[Finding]
     skipped: Part[Fact]
     notes: Part[str]
@@ -163,6 +165,7 @@ def build(
         costs=_part(workload_costs.rows(report)),
         fronts=Part(items=tuple(charts), total=all_charts),
         cost_facts=_part([Fact(label=fact.label, text=fact.text) for fact in workload_costs.facts(report)]),
+        cost_details=_part([Fact(label=fact.label, text=fact.text) for fact in workload_costs.details(report)]),
         findings=_part(_findings(report)),
         skipped=_part([Fact(label=item.model, text=item.reason) for item in report.skipped]),
         notes=_part(report.notes),

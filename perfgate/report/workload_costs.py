@@ -20,6 +20,8 @@ _NAME = 60
 _TIED = 3
 # Reasons for leaving offers out may be as many as there are rules; the rest is counted.
 _EXCLUDED = 12
+# Price lists up to these are named one by one.
+_FEW_LISTS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,21 +84,52 @@ def rows(report: Report) -> list[CostRow]:
 
 
 def facts(report: Report) -> list[Line]:
-    """Whose prices, of which day, what was left out, and what a reader should know."""
+    """What a reader of a comment should know: whose prices, of which days, where times come from, what fell out."""
     found = report.cost
     if found is None or not priced(report):
         return []
-    answers = [side.answer for item in priced(report) if (side := item.shown)]
-    tables = found.tables or next((answer.tables for answer in answers if answer.tables), ())
-    warnings = (*found.warnings, *(text for answer in answers for text in answer.warnings))
+    answers = _answers(report)
     lines = [
         Line(label="Runner", text=runner(found)),
-        Line(label="Prices", text=_prices(tables)),
+        Line(label="Prices", text=_price_lists(found, answers)),
         Line(label="Times", text=sources(answers)),
-        *(Line(label="Warning", text=text) for text in dict.fromkeys(warnings)),
-        *_excluded((*found.excluded, *(entry for answer in answers for entry in answer.excluded))),
+        *(Line(label="Warning", text=text) for text in _warnings(found, answers)),
+        *_excluded(_of_requirements(found, answers)),
     ]
+    if left := sum(entry.count for entry in found.excluded):
+        many = f"{units.quantity(left, 'count')} price{'' if left == 1 else 's'} held back or replaced"
+        lines.append(Line(label="Left out", text=f"{many}; report.html says which and why"))
     return [fact for fact in lines if fact.text]
+
+
+def details(report: Report) -> list[Line]:
+    """What only the full report has room for: every price list with its date, and each price that was left out."""
+    found = report.cost
+    if found is None or not priced(report):
+        return []
+    return [
+        *(Line(label="Price list", text=_price_list(table)) for table in _tables(found, _answers(report))),
+        *_excluded(found.excluded),
+    ]
+
+
+def _answers(report: Report) -> list[Answer]:
+    return [side.answer for item in priced(report) if (side := item.shown)]
+
+
+def _warnings(found: CostReport, answers: list[Answer]) -> list[str]:
+    texts = (*found.warnings, *(text for answer in answers for text in answer.warnings))
+    return list(dict.fromkeys(texts))
+
+
+def _of_requirements(found: CostReport, answers: list[Answer]) -> tuple[Excluded, ...]:
+    """What the answers left out; what every market leaves out is the report's own."""
+    general = set(found.excluded)
+    return tuple(entry for answer in answers for entry in answer.excluded if entry not in general)
+
+
+def _tables(found: CostReport, answers: list[Answer]) -> tuple[PriceTable, ...]:
+    return found.tables or next((answer.tables for answer in answers if answer.tables), ())
 
 
 def runner(found: CostReport) -> str:
@@ -137,15 +170,15 @@ def tied(answer: Answer) -> tuple[str, ...]:
     """Other platforms that cannot be told from the cheapest."""
     if answer.cheapest is None:
         return ()
-    own = costs.device(answer.cheapest)
-    return tuple(name for name in dict.fromkeys(costs.device(point) for point in answer.tied) if name != own)
+    own = costs.platform(answer.cheapest)
+    return tuple(name for name in dict.fromkeys(costs.platform(point) for point in answer.tied) if name != own)
 
 
 def tie(answer: Answer) -> str:
     """``L4, A10G and 4 more cannot be told apart``; empty where nothing ties with the cheapest."""
     if answer.cheapest is None or not tied(answer):
         return ""
-    return f"{costs.listed((costs.device(answer.cheapest), *_few(tied(answer))))} cannot be told apart"
+    return f"{costs.listed((costs.platform(answer.cheapest), *_few(tied(answer))))} cannot be told apart"
 
 
 def _few(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -229,10 +262,22 @@ def _share(side: SideCost) -> str:
     return costs.share(side.roofline.share)
 
 
-def _prices(tables: tuple[PriceTable, ...]) -> str:
-    listed = [f"{table.provider} {table.date} ({units.quantity(table.offers, 'count')} offers)" for table in tables]
-    origins = dict.fromkeys(table.source for table in tables if table.source)
-    return "; ".join([", ".join(listed), *([f"source: {', '.join(origins)}"] if origins else [])])
+def _price_lists(found: CostReport, answers: list[Answer]) -> str:
+    tables = _tables(found, answers)
+    if not tables:
+        return ""
+    if len(tables) <= _FEW_LISTS:
+        return "; ".join(_price_list(table) for table in tables)
+    dates = sorted(table.date for table in tables if table.date)
+    count = sum(table.offers for table in tables)
+    between = f" of {dates[0]} to {dates[-1]}" if dates else ""
+    return f"{units.quantity(count, 'count')} offers from {len(tables)} price lists{between}"
+
+
+def _price_list(table: PriceTable) -> str:
+    origin = f", source: {table.source}" if table.source else ""
+    offers = f"{units.quantity(table.offers, 'count')} offer{'' if table.offers == 1 else 's'}"
+    return f"{table.provider} {table.date} ({offers}{origin})"
 
 
 def _excluded(entries: tuple[Excluded, ...]) -> list[Line]:

@@ -102,7 +102,7 @@ def test_market__old_lists_are_named_with_date_and_age() -> None:
     assert {(each.provider, each.date, each.offers) for each in found.tables} == {("acme", FRESH, 1), ("old", old, 1)}
     (warning,) = found.warnings
     assert "older than 120 days" in warning
-    assert "2025-03-01 (639 days): old" in warning
+    assert "the oldest of 2025-03-01 (639 days: old)" in warning
     assert "acme" not in warning
 
 

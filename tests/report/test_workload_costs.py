@@ -3,9 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfgate.records.cost import Answer, CostReport, Volume
-from perfgate.records.hardware import Excluded
+from perfgate.records.hardware import Excluded, PriceTable
 from perfgate.records.report import REGRESSION
-from perfgate.report.workload_costs import considered, facts, infeasible, priced, rows, runner, tied
+from perfgate.report.workload_costs import considered, details, facts, infeasible, priced, rows, runner, tied
 from tests.report.builders import model, report, usual
 from tests.report.cost_builders import answer, cost_report, front, roof, side, unpriced, workload_cost
 from tests.report.cost_builders import infeasible as nothing
@@ -83,25 +83,43 @@ def test_priced__a_workload_that_the_report_lacks_has_its_key():
     assert [(item.label, item.position) for item in priced(judged)] == [(SLOWER.key, None)]
 
 
+AWS, GCP = "aws 2026-07-20 (812", "gcp 2026-08-03 (640"
+
+
 def test_facts__prices_dates_warnings_and_what_was_left_out():
     found = answer(warnings=("old",), excluded=(Excluded(what="l4 offers", reason="no memory", count=9),))
     cost = cost_report(workload_cost(SLOWER, side(found), side(found)), warnings=("old", "new"))
     lines = [(fact.label, plain(fact.text)) for fact in facts(report(SLOWER, cost=cost))]
+    lists = [
+        f"{name} offers, source: shipped with perfgate)" for name in ("aws 2026-07-20 (812", "gcp 2026-08-03 (640")
+    ]
     assert lines == [
         ("Runner", "$0.805/h, aws/g6.xlarge in us-east-1 of 2026-07-20"),
-        ("Prices", "aws 2026-07-20 (812 offers), gcp 2026-08-03 (640 offers); source: shipped with perfgate"),
+        ("Prices", "; ".join(lists)),
         ("Times", "3 120 by the calibrated roofline"),
         ("Warning", "old"),
         ("Warning", "new"),
-        ("Left out", "611 × spot offers: terms are on-demand and own"),
         ("Left out", "9 × l4 offers: no memory"),
+        ("Left out", "614 prices held back or replaced; report.html says which and why"),
+    ]
+    assert [(fact.label, plain(fact.text)) for fact in details(report(SLOWER, cost=cost))] == [
+        *(("Price list", name) for name in lists),
+        ("Left out", "611 × spot offers: terms are on-demand and own"),
         ("Left out", "3 × offers: price outside of 0.2 to 5 times the median of its platform"),
     ]
 
 
-def test_facts__many_reasons_are_counted():
+def test_facts__many_price_lists_are_summed_up():
+    tables = tuple(PriceTable(provider=f"p{n}", date=f"2026-0{n}-01", source="", offers=10) for n in range(1, 7))
+    cost = replace(cost_report(workload_cost(SLOWER, None, side())), tables=tables)
+    found = {fact.label: fact.text for fact in facts(report(SLOWER, cost=cost))}
+    assert found["Prices"] == "60 offers from 6 price lists of 2026-01-01 to 2026-06-01"
+    assert len([fact for fact in details(report(SLOWER, cost=cost)) if fact.label == "Price list"]) == 6
+
+
+def test_details__many_reasons_are_counted():
     excluded = tuple(Excluded(what=f"w{n:02d}", reason="r", count=2) for n in range(20))
-    lines = facts(report(SLOWER, cost=cost_report(workload_cost(SLOWER, None, side()), excluded=excluded)))
+    lines = details(report(SLOWER, cost=cost_report(workload_cost(SLOWER, None, side()), excluded=excluded)))
     assert [fact.text for fact in lines if fact.label == "Left out"][-1] == "16 more, for other reasons"
 
 

@@ -93,6 +93,7 @@ def test_shipped__stays_within_what_is_possible():
         ({"name": "gtx-1080-ti", "power_w": 250.0}, "nvidia-consumer"),
         ({"name": "rtx-6000-ada", "power_w": 300.0}, "nvidia-datacentre"),
         ({"name": "h100-sxm", "power_w": 700.0}, "nvidia-datacentre"),
+        ({"name": "rtx-4000-ada", "power_w": 130.0}, "nvidia-datacentre"),
         ({"name": "h100-sxm"}, "nvidia-datacentre"),
         ({"name": "l4", "power_w": 72.0}, "nvidia-low-power"),
         ({"name": "mi300x", "vendor": "amd", "power_w": 750.0}, "amd-gpu"),
