@@ -81,6 +81,13 @@ def run_gate(repository: Path, branch: str, out: Path) -> tuple[int, dict[str, A
     return code, report, seconds
 
 
+def probe(repository: Path) -> int:
+    """Measure this runner's roofline once, as one would after setting up a runner; gates then use it."""
+    command = [sys.executable, "-m", "perfgate", "doctor", "--roofline"]
+    print(f"\n$ perfgate {' '.join(command[3:])}", flush=True)
+    return subprocess.run(command, cwd=repository, check=False, env=gate_environment()).returncode
+
+
 def metric(report: dict[str, Any], name: str) -> dict[str, Any]:
     """The row of metric ``name`` of the only workload."""
     (model,) = report["models"]
@@ -93,13 +100,17 @@ def main() -> int:
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "gate-example").resolve()
     repository = build_repository(target / "repository")
     reports = target / "reports"
+    problems = []
+    if probe(repository) != 0:
+        problems.append("doctor --roofline: expected exit code 0")
     code, red, seconds = run_gate(repository, "slow-down", reports / "slow-down")
     latency, flop = metric(red, "latency"), metric(red, "flop")
-    problems = []
     if code != 1 or red["verdict"] != "regression":
         problems.append(f"slow-down: expected a regression and exit code 1, got {red['verdict']} and {code}")
     if latency["verdict"] != "regression" or flop["verdict"] != "regression":
         problems.append(f"slow-down: step time is {latency['verdict']}, F is {flop['verdict']}; both should be red")
+    if red["cost"] is None or red["cost"]["workloads"][0]["head"]["roofline"] is None:
+        problems.append("slow-down: the report lacks the costs or the roofline of the workload")
     print(f"slow-down: {red['verdict']} in {seconds:.0f} s")
 
     code, green, seconds = run_gate(repository, "docstring", reports / "docstring")

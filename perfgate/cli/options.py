@@ -162,13 +162,13 @@ def read_dtype(text: str) -> str:
 
 
 def read_prices(option: str | None, environ: Mapping[str, str]) -> Prices:
-    """Private prices from --prices, else from ``PERFGATE_PRICES``, which holds a file's name or the text itself.
+    """Private prices from --prices, else from the action's input or ``PERFGATE_PRICES``: a file's name or the text.
 
     Raises UsageError and ConfigError, which never repeat a price.
     """
     from perfgate.config import prices
 
-    given = option or environ.get(PRICES_VARIABLE, "")
+    given = option or environ.get("INPUT_PRICES") or environ.get(PRICES_VARIABLE, "")
     if not given.strip():
         return Prices()
     if option is None and "\n" in given.strip():

@@ -34,7 +34,8 @@ COMMANDS = tuple(sorted(_OPTIONS))
 COMPLETE = "perfgate-complete"
 _NAMES = ("python3", "python", "python3.14", "python3.13", "python3.12", "python3.11")
 # What the built package is made of; anything else in the action's folder may change without a new environment.
-_SOURCES = ("pyproject.toml", "README.md", "perfgate/**/*.py", "perfgate/**/*.json", "templates/**/*")
+_DATA = ("perfgate/**/*.json", "perfgate/**/*.toml", "perfgate/**/*.csv")
+_SOURCES = ("pyproject.toml", "README.md", "perfgate/**/*.py", *_DATA, "templates/**/*")
 
 
 class LauncherError(Exception):

@@ -162,7 +162,8 @@ def _with_evidence(section: Section, model: ModelResult, evidence: WorkloadEvide
 
 def _distributions(model: ModelResult, evidence: WorkloadEvidence) -> Iterable[Distribution]:
     for result in model.metrics:
-        if result.kind != metrics.NOISY or not result.pairs:
+        # What is the step time times a price has the step time's drawing.
+        if result.kind != metrics.NOISY or not result.pairs or result.unit == "usd":
             continue
         shown = chart.points(evidence.pairs, result.metric, result.pairs)
         drawing = chart.strip(shown, result)

@@ -32,6 +32,9 @@ def test_wheel__holds_the_templates_schemas_and_migrations(distributions: Path) 
     names = zipfile.ZipFile(wheel).namelist()
     assert sorted(Path(n).name for n in names if n.startswith("perfgate/templates/")) == TEMPLATES
     assert "perfgate/schemas/report.schema.json" in names
+    assert {"perfgate/hardware/platforms.toml", "perfgate/roofline/calibration.toml"} <= set(names)
+    prices = {path.name for path in (ROOT / "perfgate/hardware/prices").glob("*.csv")}
+    assert {Path(n).name for n in names if n.startswith("perfgate/hardware/prices/")} == prices
     assert any(n.startswith("perfgate/store/migrations/versions/") and n.endswith(".py") for n in names)
     assert not [n for n in names if n.startswith(("tests/", "baselines/", "examples/"))]
 

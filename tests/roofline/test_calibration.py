@@ -89,7 +89,8 @@ def test_shipped__stays_within_what_is_possible():
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({"name": "rtx-4090", "power_w": 450.0}, "nvidia-consumer"),
+        ({"name": "rtx-3090", "power_w": 350.0}, "nvidia-consumer"),
+        ({"name": "rtx-4090", "power_w": 450.0}, "nvidia-consumer-large-cache"),
         ({"name": "gtx-1080-ti", "power_w": 250.0}, "nvidia-consumer"),
         ({"name": "rtx-6000-ada", "power_w": 300.0}, "nvidia-datacentre"),
         ({"name": "h100-sxm", "power_w": 700.0}, "nvidia-datacentre"),
