@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.hardware import names
 from tests.pipeline.repositories import GATE, gate, left_behind, model, repository
 
 pytestmark = [pytest.mark.gpu, pytest.mark.torch]
@@ -88,3 +89,21 @@ def test_operators__added_ones_are_named_with_their_time(result) -> None:
         assert (first["what"], first["kind"]) == ("added", "convolution")
         assert first["time_ns"] is not None
         assert first["time_ns"] > 0
+
+
+def test_doctor__roofline_of_the_card(tmp_path, monkeypatch):
+    """Pi and beta lie below the published peaks of the card that its driver's name is found by, and not far below."""
+    if not has_cuda():
+        pytest.skip("no CUDA device")
+    monkeypatch.chdir(tmp_path)
+    command = [sys.executable, "-m", "perfgate", "doctor", "--roofline", "--device", "cuda:0", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [measured] = json.loads(done.stdout)["rooflines"]
+    found = names.parse(measured["label"], memory_bytes=None)
+    if found is None:
+        pytest.skip(f"the catalogue does not know {measured['label']}")
+    assert 0.5 < measured["bandwidth_bytes_per_s"] / found.bandwidth_bytes_per_s <= 1.05
+    for dtype in ("float16", "bfloat16"):
+        if dtype in measured["flop_per_s"] and dtype in found.peak_flop_per_s:
+            assert 0.3 < measured["flop_per_s"][dtype] / found.peak_flop_per_s[dtype] <= 1.05
