@@ -116,6 +116,16 @@ def decimal(count: float | None, unit: str) -> str:
     return f"{text} {unit}".rstrip()
 
 
+def rate(items_per_s: float | None) -> str:
+    """Three digits of a throughput: ``3 340 items/s``, ``1.20 M items/s``; ``n/a`` for None."""
+    if items_per_s is None:
+        return NOT_AVAILABLE
+    for step, prefix in ((1e9, "G "), (1e6, "M ")):
+        if abs(float(f"{items_per_s / step:.3g}")) >= 1:
+            return f"{significant(items_per_s / step)} {prefix}items/s"
+    return f"{significant(float(f'{items_per_s:.3g}'))} items/s"
+
+
 def flop(count: float | None) -> str:
     """FLOP and MAC side by side: ``8.18 GFLOP (4.09 GMAC)``."""
     if count is None:
@@ -184,7 +194,7 @@ def quantity(value: float | None, unit: str) -> str:
         case "joule":
             return energy(value)
         case "item/s":
-            return decimal(value, "items/s")
+            return rate(value)
         case "count":
             return f"{value:,.0f}".replace(",", "\u202f")
         case "ratio":

@@ -80,6 +80,8 @@ def _requirement_options(command: Any) -> Any:
 @click.option(
     "--egress", default="", metavar="SIZE", help="What leaves the provider's network for each item, as 20KiB."
 )
+@click.option("--minimum", multiple=True, metavar="OFFER=N", help="Least machines of an offer in the fleet.")
+@click.option("--maximum", multiple=True, metavar="OFFER=N", help="Most machines of an offer, as own/rack=4.")
 @options.PRICES
 @click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
 @click.option(
@@ -95,8 +97,9 @@ def _requirement_options(command: Any) -> Any:
 @options.QUIET
 def command(
     entry: str, inputs: tuple[str, ...], mode: str | None, batches: str, dtypes: str, compiled: bool,
-    counts: str | None, serve: float | None, fleet: bool, spares: int, egress: str, prices: str | None, python: str,
-    config_file: str, top: int, as_json: bool, quiet: bool, **required: Any,
+    counts: str | None, serve: float | None, fleet: bool, spares: int, egress: str, minimum: tuple[str, ...],
+    maximum: tuple[str, ...], prices: str | None, python: str, config_file: str, top: int, as_json: bool, quiet: bool,
+    **required: Any,
 ) -> int:  # fmt: skip
     """Find the cheapest hardware that runs MODEL within limits, and all Pareto-optimal choices.
 
@@ -124,7 +127,9 @@ def command(
         dtypes=tuple(options.read_dtype(text) for text in _list(dtypes)),
         compiles=("eager", "default") if compiled else ("eager",),
         private=options.read_prices(prices, os.environ),
-        load=_load(serve, spares, egress, fleet=fleet),
+        load=_load(
+            serve, spares, egress, _machines("--minimum", minimum), _machines("--maximum", maximum), fleet=fleet
+        ),
     )
     with shown(Console(stderr=True), quiet=quiet) as progress:
         found = search(request, Ports(progress=progress, environ=os.environ))
@@ -159,13 +164,27 @@ def _numbers(option: str, text: str | None) -> list[int] | None:
         raise UsageError(msg) from None
 
 
-def _load(serve: float | None, spares: int, egress: str, *, fleet: bool) -> Load | None:
+def _machines(option: str, texts: tuple[str, ...]) -> dict[str, int]:
+    """Offer -> number of machines."""
+    found = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        if not name or not number.isdecimal():
+            msg = f"{option} {text}: write an offer and a whole number, as in own/rack=4"
+            raise UsageError(msg)
+        found[name] = int(number)
+    return found
+
+
+def _load(
+    serve: float | None, spares: int, egress: str, minimum: dict[str, int], maximum: dict[str, int], *, fleet: bool
+) -> Load | None:
     """What a fleet must serve; that of a job is in the requirements."""
     from perfgate.records.cost import Load
 
     if serve is None and not fleet:
-        if spares or egress:
-            msg = "--spares and --egress are about a fleet: give its load with --serve, or --fleet for a job"
+        if spares or egress or minimum or maximum:
+            msg = "--spares, --egress, --minimum and --maximum are about a fleet: give its load with --serve or --fleet"
             raise UsageError(msg)
         return None
     if serve is not None and fleet:
@@ -176,7 +195,7 @@ def _load(serve: float | None, spares: int, egress: str, *, fleet: bool) -> Load
     except ValueError as error:
         msg = f"--egress {error}"
         raise UsageError(msg) from None
-    return Load(items_per_s=serve, spares=spares, egress_bytes_per_item=leaving)
+    return Load(items_per_s=serve, spares=spares, egress_bytes_per_item=leaving, minimum=minimum, maximum=maximum)
 
 
 def _tree(found: Found) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def row(point: Point, answer: Answer | None = None) -> PointRow:
         source=SOURCES.get(point.source, point.source),
         memory=units.size(point.memory_bytes) + free,
         utilisation=share(point.utilisation),
-        throughput=units.decimal(point.items_per_s, "items/s"),
+        throughput=units.rate(point.items_per_s),
         per_1k_steps=units.money(point.usd_per_1k_steps),
         per_1m_items=units.money(point.usd_per_1m_items),
         energy=units.energy(point.energy_j_per_item),
@@ -216,7 +216,7 @@ def limits(requirements: Requirements) -> tuple[str, ...]:
     within = "" if requirements.deadline_s is None else f" within {units.wall_clock(requirements.deadline_s)}"
     found = (
         "" if time is None else f"{short(units.duration(time))}{percentile}",
-        "" if requirements.min_throughput is None else short(units.decimal(requirements.min_throughput, "items/s")),
+        "" if requirements.min_throughput is None else short(units.rate(requirements.min_throughput)),
         "" if job is None else f"{short(units.decimal(job, ''))} items{within}",
         "" if per_hour is None else f"{units.money(per_hour)} an hour",
         "" if per_month is None else f"{units.money(per_month)} a month",
@@ -277,7 +277,7 @@ def fleet_rows(plan: FleetPlan) -> list[FleetRow]:
             machine=part.point.offer.name,
             region=part.point.offer.region or filters.NOTHING,
             terms=part.point.offer.terms,
-            throughput=units.decimal(part.items_per_s, "items/s"),
+            throughput=units.rate(part.items_per_s),
             price=hourly(part.usd_per_hour),
             hours="" if part.paid_hours is None else units.quantity(part.paid_hours, "count"),
             per_1m_items=units.money(part.point.usd_per_1m_items),
@@ -295,7 +295,7 @@ def fleet_lines(plan: FleetPlan) -> tuple[Line, ...]:
         least = units.money(plan.bound_usd_per_hour * plan.hours)
     not_proven = f"not proven: no mix costs less than {least}, {share(plan.gap)} below"
     texts = (
-        ("Throughput", units.decimal(plan.items_per_s, "items/s")),
+        ("Throughput", units.rate(plan.items_per_s)),
         ("Price", hourly(plan.usd_per_hour) + (f", of which egress {hourly(egress)}" if egress else "")),
         ("Whole job", "" if plan.usd_total is None else units.money(plan.usd_total)),
         ("Takes", "" if plan.hours is None else units.wall_clock(3600 * plan.hours)),

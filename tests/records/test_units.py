@@ -96,3 +96,19 @@ def test_money__a_difference_has_its_sign() -> None:
 def test_money__is_never_zero_for_a_price(usd: float) -> None:
     digits = units.money(usd).lstrip("$").replace("\u202f", "")
     assert float(digits) == pytest.approx(usd, rel=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("items_per_s", "text"),
+    [
+        (None, "n/a"),
+        (0, "0 items/s"),
+        (0.25, "0.250 items/s"),
+        (78.04, "78.0 items/s"),
+        (3341.7, "3\u202f340 items/s"),
+        (999_999, "1.00 M items/s"),
+        (2.5e9, "2.50 G items/s"),
+    ],
+)
+def test_rate__three_digits_and_no_prefix_that_joins_the_word(items_per_s, text):
+    assert units.rate(items_per_s) == text

@@ -173,7 +173,7 @@ def plan(**fields) -> FleetPlan:
 def test_fleet_rows__machines_of_each_kind():
     first, second = fleet_rows(plan())
     assert (first.machines, first.platform, first.machine, first.price) == ("3", "L4", "aws/g6.xlarge", "$2.42/h")
-    assert (second.platform, plain(second.throughput), second.hours) == ("2 × L40S", "6.96 kitems/s", "")
+    assert (second.platform, plain(second.throughput), second.hours) == ("2 × L40S", "6 960 items/s", "")
 
 
 def test_fleet_lines__cost_and_how_good_it_is():
