@@ -7,13 +7,13 @@ ran. Which namespace a record belongs to is decided here, once.
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from typing import NamedTuple
 
 from perfgate.records import metrics
 from perfgate.records.baseline import NAMESPACE_BASE, BaselineRecord
 from perfgate.records.evidence import CiRun, Measurements, Pair, SideEvidence, SideSamples, WorkloadEvidence
 from perfgate.records.protocol import Digest, Software
+from perfgate.store import structure
 from perfgate.store.identity import short_hash
 from perfgate.store.summary import exact_values, noisy_values
 from perfgate.store.valid import NAMESPACE_LOCAL, NAMESPACE_UNMERGED, cap_samples
@@ -139,7 +139,7 @@ def _record(measurements: Measurements, side: _Side, prefix: str, space: str) ->
         hardware=dict(environment.hardware),
         software=software,
         fingerprint=None if side.facts.totals is None else side.facts.totals.fingerprint,
-        structure=_structure(side.facts),
+        structure=_structure(side.facts, workload.compile),
         input_bytes=input_bytes(probes[0].inputs) if probes else None,
         input_checksum=_agreed(tuple(probe.inputs.checksum for probe in probes)),
         output_checksum=_agreed(tuple(probe.outputs.checksum for probe in probes)),
@@ -156,14 +156,12 @@ def _record(measurements: Measurements, side: _Side, prefix: str, space: str) ->
     )
 
 
-def _structure(facts: SideEvidence) -> object:
-    """What an estimator may learn from: modules by class, and operators, FLOP and bytes by kind."""
+def _structure(facts: SideEvidence, compile_: str) -> object:
+    """What an estimator may learn from: modules by class, and what the step's kernels do."""
     own = facts.probes[0].structure if facts.probes else None
     if facts.totals is None or not isinstance(own, dict | None):
         return own
-    kinds = {name: asdict(share) for name, share in facts.totals.kinds.items()}
-    traffic = asdict(facts.totals.traffic)
-    return {**(own or {}), "kinds": kinds, "traffic": traffic, "kernels": facts.totals.kernels}
+    return {**(own or {}), **structure.of_totals(facts.totals, compile_)}
 
 
 def _agreed(values: tuple[str, ...]) -> str | None:
