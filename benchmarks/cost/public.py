@@ -1,7 +1,8 @@
 """The public measurements that the constants are fitted on and ranking is checked against.
 
-In: a folder with the data, ``--data`` or ``PERFGATE_PUBLIC_DATA`` (timm's tables as timm publishes them, NeuSight's
-operator and model tables). Out: rows. Nothing of it is in this repository; a benchmark without it says so and ends.
+In: a folder with the data: ``--data``, ``PERFGATE_PUBLIC_DATA`` or ``.cache/public-data`` (timm's tables as timm
+publishes them, NeuSight's operator and model tables). Out: rows. Nothing of it is in this repository; a benchmark
+without it says so and ends.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 VARIABLE = "PERFGATE_PUBLIC_DATA"
-_USUAL = Path(__file__).resolve().parents[3] / "shared" / "data"
+_USUAL = Path(__file__).resolve().parents[2] / ".cache" / "public-data"
 
 # timm's tables of torch 2.4: name of the platform -> file, dtype of its products, and whether it was compiled.
 TIMM = {

@@ -1,0 +1,1 @@
+"""Models that the benchmarks of cost trace in worker processes."""
