@@ -62,7 +62,10 @@ class Central:
 
 
 class ClassTimes:
-    """The calibrated roofline with other constants than the shipped ones, by platform; others have the shipped."""
+    """The calibrated roofline with other constants than the shipped ones, by platform; others have the shipped.
+
+    On a platform with constants of its own published measurements do not count either: they are of that device.
+    """
 
     def __init__(self, constants: Mapping[str, Calibration]) -> None:
         self._constants = constants
@@ -72,7 +75,9 @@ class ClassTimes:
 
     def _machine(self, device: Device) -> roofs.Machine:
         own = self._constants.get(device.platform.name)
-        return roofs.calibrated(device) if own is None else roofs.with_calibration(device, own)
+        if own is None:
+            return roofs.calibrated(device)
+        return roofs.with_calibration(replace(device, platform=_published(device.platform)), own)
 
 
 class PeakTimes:

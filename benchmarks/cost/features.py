@@ -56,14 +56,16 @@ def sought(name: str, data: Path) -> list[Sought]:
 
 
 @functools.cache
-def totals(name: str) -> dict[str, Totals]:
+def totals(name: str, *, count: bool = True) -> dict[str, Totals]:
     """What perfgate counts of every model of a set that is traced, by the name of its features.
 
-    Kept as well, until the code that counts changes.
+    Kept as well, until the code that counts changes. ``count``: False takes only what is kept (counting takes minutes).
     """
     path = CACHE / "totals" / f"{name}-{_digest()}.jsonl"
-    path.parent.mkdir(parents=True, exist_ok=True)
     found = {key: _read(tree) for key, tree in _kept(path).items()}
+    if not count:
+        return found
+    path.parent.mkdir(parents=True, exist_ok=True)
     traces = Traces(name, ())
     waiting = [file.name.removesuffix(".json.gz") for file in sorted(traces.folder.glob("*.json.gz"))]
     waiting = [key for key in waiting if key not in found]

@@ -67,10 +67,10 @@ def operators(data: Path, table: str, *, most: int, seed: int = 0) -> list[Obser
     return [one for rows in found.values() for one in rng.sample(rows, min(most, len(rows)))]
 
 
-def timm(data: Path, *, platforms: Sequence[str] = tuple(public.TIMM)) -> list[Observed]:
-    """Models of timm's tables whose features are there."""
+def timm(data: Path, *, platforms: Sequence[str] = tuple(public.TIMM), count: bool = True) -> list[Observed]:
+    """Models of timm's tables whose features are there; ``count`` as of ``features.totals``."""
     found: list[Observed] = []
-    amp, plain = features.totals(features.AMP), features.totals(features.FP32)
+    amp, plain = (features.totals(name, count=count) for name in (features.AMP, features.FP32))
     traced_at = public.timm_rows(data, public.TIMM["rtx-3090"])
     for platform in platforms:
         gpu = platform != "core-i9-10940x"
@@ -96,10 +96,10 @@ def timm(data: Path, *, platforms: Sequence[str] = tuple(public.TIMM)) -> list[O
     return found
 
 
-def labels(data: Path) -> list[Observed]:
+def labels(data: Path, *, count: bool = True) -> list[Observed]:
     """NeuSight's measured models whose features are there; training is forward and backward."""
     found: list[Observed] = []
-    counted = features.totals(features.NEUSIGHT)
+    counted = features.totals(features.NEUSIGHT, count=count)
     for row in public.labels(data):
         if row.key not in counted:
             continue

@@ -5,9 +5,12 @@ no constant was fitted on; NeuSight's language models on its devices, whole mode
 the measured time times the price that perfgate had. Limits are the quartiles of all true times of a table (of a step;
 for timm of an item, since a CPU runs other batches than a GPU), and none. Needs the public data and their features.
 
-"Device not in any fit": with constants that never saw the device (the one CPU excepted). "Without intervals": a limit
-is met by the central value, where perfgate itself asks the unfavourable end of the interval to meet it. "Tied":
-perfgate names the truly cheapest among those that its times cannot tell apart.
+"Device not in any fit": with constants that never saw the device (the one CPU excepted), and without the rates that the
+catalogue has as measured. "Without intervals": a limit is met by the central value, where perfgate itself asks the
+unfavourable end of the interval to meet it. "Tied": perfgate names the truly cheapest among those that its times cannot
+tell apart.
+
+A summary comes first: over all decisions at listed prices, and over all at random ones.
 """
 
 from __future__ import annotations
@@ -15,18 +18,18 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 
-from benchmarks.cost import calibration, cases, choosers, observations, public
+from benchmarks.cost import calibration, cases, choosers, observations, public, ranking_tables
 from benchmarks.cost.cases import Case
-from benchmarks.cost.choosers import Chooser
 from benchmarks.cost.classes import DATACENTRE, LOW_POWER
 from benchmarks.cost.observations import Observed
 from benchmarks.cost.probes import probed
-from benchmarks.cost.scores import Score, score
-from benchmarks.tables import print_table
+from benchmarks.cost.ranking_tables import Method, Table
+from benchmarks.cost.scores import score
 from perfgate.cost.times import RooflineTimes, Times
 from perfgate.hardware import offers, tables
 from perfgate.records.cost import OwnPrice, Prices
@@ -45,53 +48,65 @@ OWNED = {"rtx-3090": (1499.0, 350.0), "rtx-4090": (1599.0, 450.0), "core-i9-1094
 # Single devices that no shipped table has, as the-full-stack's table of cloud GPUs of 2025-03 lists them on demand.
 DOCUMENTED = {"v100-pcie-32gb": ("ovhcloud", "t2-le-45", 0.88, "2025-03-01")}
 
-DRAWS = 3
+# Random markets around even prices: for timm, and for NeuSight with its fewer models.
+TIMM_DRAWS, NEUSIGHT_DRAWS = 3, 20
 DRAWN_FACTOR = 2.0
+# What ``--quick`` takes of each source.
+_FEW = 5
+
+_CENTRAL = "the same, without intervals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
-    """A column of the tables; a later source of times is one more of these."""
+class Held:
+    """What choosers know besides what is shipped.
 
-    name: str
-    choose: Chooser
-
-
-def methods(
-    source: str, apart: Mapping[str, Calibration], probes: Mapping[str, MeasuredRoofline] | None = None
-) -> list[Method]:
-    """All choosers.
-
-    ``source``: the device that the anchored one has measured. ``apart``: constants fitted without the device.
-    ``probes``: what a probe would say of each device.
+    ``apart``: platform -> constants fitted without it. ``probes``: platform -> what a probe would say of it.
     """
+
+    apart: Mapping[str, Calibration]
+    probes: Mapping[str, MeasuredRoofline]
+
+
+def methods(source: str, held: Held) -> list[Method]:
+    """All choosers. ``source``: the device that the anchored one has measured."""
 
     def roofline(_: Case) -> Times:
         return RooflineTimes()
 
-    left_out = choosers.ClassTimes(apart)
-    timed = choosers.anchored(source)
-
     def probe(_: Case) -> Times:
-        return RooflineTimes(probes)
+        return RooflineTimes(held.probes)
 
-    probed = [
-        Method(name="perfgate, every device probed", choose=choosers.by_times(probe)),
-        Method(name="the same, without intervals", choose=choosers.by_times(choosers.central(probe))),
-    ]
+    left_out = choosers.ClassTimes(held.apart)
+    timed = choosers.anchored(source)
+    on_one = "perfgate, model timed on one device"
+    apart = [Method(name="perfgate, device not in any fit", choose=choosers.by_times(lambda _: left_out))]
+    probed = _both("perfgate, every device probed", probe)
     return [
-        Method(name="perfgate (calibrated roofline)", choose=choosers.by_times(roofline)),
-        Method(
-            name="the same, without intervals", choose=choosers.by_times(choosers.central(lambda _: RooflineTimes()))
-        ),
-        Method(name="perfgate, device not in any fit", choose=choosers.by_times(lambda _: left_out)),
-        *(probed if probes else []),
-        Method(name=f"perfgate, model timed on {source}", choose=choosers.by_times(timed)),
-        Method(name="the same, without intervals", choose=choosers.by_times(choosers.central(timed))),
-        Method(name="published-peak roofline", choose=choosers.by_times(lambda _: choosers.PeakTimes())),
-        Method(name="price per peak FLOP", choose=choosers.by_times(lambda _: choosers.PerFlopTimes())),
-        Method(name="price alone", choose=choosers.by_price),
+        *_both("perfgate (calibrated roofline)", roofline, "perfgate as shipped", "perfgate, central estimates"),
+        *(apart if held.apart else []),
+        *(probed if held.probes else []),
+        *_both(f"perfgate, model timed on {source}", timed, on_one, f"{on_one}, central"),
+        *_rules_of_thumb(),
     ]
+
+
+def _both(name: str, make: Callable[[Case], Times], *summary: str) -> list[Method]:
+    """As perfgate chooses, and by central values."""
+    shipped, central = summary or ("", "")
+    return [
+        Method(name=name, choose=choosers.by_times(make), summary=shipped),
+        Method(name=_CENTRAL, choose=choosers.by_times(choosers.central(make)), summary=central),
+    ]
+
+
+def _rules_of_thumb() -> list[Method]:
+    found = {
+        "published-peak roofline": choosers.by_times(lambda _: choosers.PeakTimes()),
+        "price per peak FLOP": choosers.by_times(lambda _: choosers.PerFlopTimes()),
+        "price alone": choosers.by_price,
+    }
+    return [Method(name=name, choose=choose, summary=name) for name, choose in found.items()]
 
 
 def owned() -> dict[str, Offer]:
@@ -136,29 +151,17 @@ def drawn(observed: Sequence[Observed], draws: int, factor: float, *, per_item: 
     ]
 
 
-def print_scores(title: str, found: Sequence[Case], columns: Sequence[Method]) -> dict[str, Score]:
-    """One table: a row for each method."""
-    scores: dict[str, Score] = {}
-    rows = []
-    for method in columns:
-        one = score(found, [method.choose(case) for case in found])
-        scores[f"{len(scores)} {method.name}"] = one
-        rows.append(
-            (
-                method.name,
-                f"{one.right:.1%}",
-                f"{one.right_or_tied:.1%}",
-                f"{one.regret:.1%}",
-                f"{one.broken:.1%}",
-                f"{one.refused:.1%}",
-            )
-        )
-    if not found:
-        print(f"\n### {title}\n\nnothing to decide")
-        return {}
-    print(f"\n### {title}\n\n{len(found)} decisions over {len({case.name for case in found})} models\n", flush=True)
-    print_table(("times by", "right", "right or tied", "mean regret", "limit broken", "refused"), rows)
-    return scores
+def table(source: str, title: str, found: Sequence[Case], columns: Sequence[Method], note: str = "") -> Table:
+    """Every chooser's scores of these decisions; ``note`` are listed prices, empty where they were drawn."""
+    plenty = [cases.with_memory_enough(case) for case in found]
+    return Table(
+        source=source,
+        title=title,
+        cases=len(plenty),
+        models=len({case.name for case in plenty}),
+        rows=[(each, score(plenty, [each.choose(case) for case in plenty])) for each in columns] if plenty else [],
+        note=note,
+    )
 
 
 def _prices(found: Mapping[str, Offer]) -> str:
@@ -166,72 +169,82 @@ def _prices(found: Mapping[str, Offer]) -> str:
     return f"Prices: {'; '.join(texts)}."
 
 
-def _timm(data_rows: Sequence[Observed], draws: int, apart: Mapping[str, Calibration]) -> None:
-    columns = methods("rtx-3090", apart)
+def timm_tables(rows: Sequence[Observed], draws: int, held: Held) -> Iterator[Table]:
+    """At rents, at the cost of owning, and at random prices."""
+    columns = methods("rtx-3090", replace(held, probes={}))
     rented = listed(tuple(OWNED), ON_DEMAND, TODAY)
     for title, market in (("rented GPUs, own CPU", {**owned(), **rented}), ("own machines", owned())):
-        print_scores(f"timm: {title}", _plenty(cases.cases(data_rows, market, per_item=True)), columns)
-        print(f"\n{_prices(market)}")
-    print_scores(
-        f"timm: {draws} markets of random prices, within a factor of {DRAWN_FACTOR:g} of even",
-        _plenty(drawn(data_rows, draws, DRAWN_FACTOR, per_item=True)),
-        columns,
-    )
+        yield table("timm", title, cases.cases(rows, market, per_item=True), columns, _prices(market))
+    yield table("timm", _random(draws), drawn(rows, draws, DRAWN_FACTOR, per_item=True), columns)
 
 
-def _neusight(
-    rows: Sequence[Observed], draws: int, apart: Mapping[str, Calibration], probes: Mapping[str, MeasuredRoofline]
-) -> None:
+def neusight_tables(rows: Sequence[Observed], draws: int, held: Held) -> Iterator[Table]:
+    """At list prices and at random ones."""
     names = sorted({one.platform for one in rows})
-    columns = methods("t4", apart, probes)
+    columns = methods("t4", held)
     for title, terms, day in (
         ("on demand", ON_DEMAND, TODAY),
         ("spot", SPOT, TODAY),
         ("on demand, tables of 2025", ON_DEMAND, LAST_YEAR),
     ):
         market = listed(names, terms, day)
-        found = _plenty(cases.cases(rows, market))
-        if found:
-            print_scores(f"NeuSight: {title}", found, columns)
-            print(f"\n{_prices(market)} No price: {', '.join(sorted(set(names) - market.keys())) or 'none lacks one'}.")
-    for what, some in (
-        ("inference", [one for one in rows if "__infer__" in one.name]),
-        ("training", [one for one in rows if "__train__" in one.name]),
-    ):
-        print_scores(
-            f"NeuSight, {what}: {draws} markets of random prices, within a factor of {DRAWN_FACTOR:g} of even",
-            _plenty(drawn(some, draws, DRAWN_FACTOR)),
-            columns,
-        )
+        lacking = ", ".join(sorted(set(names) - market.keys())) or "none lacks one"
+        note = f"{_prices(market)} No price: {lacking}."
+        yield table("NeuSight", title, cases.cases(rows, market), columns, note)
+    for what, mode in (("inference", "__infer__"), ("training", "__train__")):
+        some = [one for one in rows if mode in one.name]
+        if list(cases.models(some)):
+            yield table("NeuSight", f"{what}, {_random(draws)}", drawn(some, draws, DRAWN_FACTOR), columns)
 
 
-def _plenty(found: Sequence[Case]) -> list[Case]:
-    return [cases.with_memory_enough(case) for case in found]
+def _random(draws: int) -> str:
+    return f"{draws} market{'s' if draws > 1 else ''} of random prices, within a factor of {DRAWN_FACTOR:g} of even"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="", help="folder of the public data")
-    parser.add_argument("--quick", action="store_true", help="a few models")
-    arguments = parser.parse_args(argv)
-    data = public.folder(arguments.data)
-    if data is None:
-        print(public.how_to_get("ranking"))
-        return 0
+def run(data: Path) -> int:
+    """Every model; all choosers."""
     _, rows = observations.halves(observations.timm(data))
     labels = observations.labels(data)
     if not rows or not labels:
         print("ranking: no features; run python -m benchmarks.cost.features first")
         return 0
-    if arguments.quick:
-        some = {name for name, _ in islice(cases.models(rows), 20)}
-        rows = [one for one in rows if one.name in some]
     plans = calibration.plans(data)
-    apart = calibration.held_out(plans)
     operators = [one for name in (DATACENTRE, LOW_POWER) for one in plans[name].fit]
-    _timm(rows, 1 if arguments.quick else DRAWS, apart)
-    _neusight(labels, 2 if arguments.quick else 20, apart, probed(operators))
+    held = Held(apart=calibration.held_out(plans), probes=probed(operators))
+    found = [*timm_tables(rows, TIMM_DRAWS, held), *neusight_tables(labels, NEUSIGHT_DRAWS, held)]
+    ranking_tables.print_all(found)
     return 0
+
+
+def quick(data: Path) -> int:
+    """A handful of models, no fits, and nothing counted that was not counted before."""
+    _, rows = observations.halves(observations.timm(data, count=False))
+    rows, labels = few(rows, _FEW), few(observations.labels(data, count=False), _FEW)
+    if not rows or not labels:
+        print("ranking: left out: no counted models at hand; once without --quick counts them (minutes)")
+        return 0
+    print(f"{_FEW} models of each source; what needs fits (devices left out, probes) is left out; so few say little")
+    nothing = Held(apart={}, probes={})
+    ranking_tables.print_all([*timm_tables(rows, 1, nothing), *neusight_tables(labels, 1, nothing)])
+    return 0
+
+
+def few(rows: Sequence[Observed], most: int) -> list[Observed]:
+    """The first models that more than one platform has."""
+    some = {name for name, _ in islice(cases.models(rows), most)}
+    return [one for one in rows if one.name in some]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="", help="folder of the public data")
+    parser.add_argument("--quick", action="store_true", help="a few models, some choosers")
+    arguments = parser.parse_args(argv)
+    data = public.folder(arguments.data)
+    if data is None:
+        print(public.how_to_get("ranking"))
+        return 0
+    return quick(data) if arguments.quick else run(data)
 
 
 if __name__ == "__main__":

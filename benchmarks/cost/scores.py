@@ -9,7 +9,7 @@ nearest miss is taken for the choice, which is wrong even if it is the best.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.cost.cases import Case
@@ -26,6 +26,23 @@ class Score:
     regret: float
     broken: float
     refused: float
+
+
+def pooled(found: Sequence[Score]) -> Score:
+    """Of all their decisions together, each counted once; at least one."""
+    total = sum(one.cases for one in found)
+
+    def mean(share: Callable[[Score], float]) -> float:
+        return sum(one.cases * share(one) for one in found) / total
+
+    return Score(
+        cases=total,
+        right=mean(lambda one: one.right),
+        right_or_tied=mean(lambda one: one.right_or_tied),
+        regret=mean(lambda one: one.regret),
+        broken=mean(lambda one: one.broken),
+        refused=mean(lambda one: one.refused),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,8 @@ SPOT = "spot"
 OWN = "own"  # declared by the user: owned, reserved or negotiated
 
 # Keys of ``Platform.peak_flop_per_s``. ``tf32`` is what a float32 product may use on matrix units where the program
-# allows it (``torch.set_float32_matmul_precision("high")``); plain ``float32`` is the vector units' rate.
+# allows it (``torch.set_float32_matmul_precision("high")``); plain ``float32`` is what products reach without that: the
+# vector units' rate, and on AMD's CDNA the matrix units'.
 DTYPES = ("float64", "float32", "tf32", "float16", "bfloat16", "fp8", "int8")
 
 

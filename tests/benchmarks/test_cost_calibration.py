@@ -77,6 +77,24 @@ def test_fit__overheads_are_the_timing_s_and_not_the_launch_s():
     assert found.calibration.reach_bandwidth == pytest.approx(truth.reach_bandwidth, rel=0.02)
 
 
+def test_model__published_is_by_peaks_where_the_catalogue_has_measurements():
+    free = fitting.changed(shipped("nvidia-low-power"), {"reach_flop.default": 1.0, "launch_ns": 0.0})
+    steps = [step((kernel("matmul", 10**13, 10),))]
+    assert fitting.Model(steps, published=True)(free)[0] == pytest.approx(10 / 8.1, rel=0.01)
+    assert fitting.Model(steps)(free)[0] == pytest.approx(10 / 4.2, rel=0.01)
+
+
+def test_totals__without_counting_are_those_that_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(features, "CACHE", tmp_path)
+
+    def build(trace):
+        raise AssertionError
+
+    monkeypatch.setattr(features, "build", build)
+    assert features.totals.__wrapped__("timm-amp", count=False) == {}
+    assert not list(tmp_path.iterdir())
+
+
 def test_changed__and_value_agree_and_leave_others_alone():
     base = shipped("cpu")
     new = fitting.changed(base, {"byte_efficiency.softmax": 0.123, "reach_flop.int8": 0.3, "sigma": 0.4})

@@ -7,13 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.cost import cases, choosers, public, ranking, scores
+from benchmarks.cost import calibration, cases, choosers, observations, public, ranking, ranking_tables, scores
 from benchmarks.cost.choosers import Choice
 from benchmarks.cost.observations import Observed
+from benchmarks.cost.ranking_tables import Method, Table
+from benchmarks.cost.scores import Score
 from perfgate.hardware import catalogue
 from perfgate.records.cost import Device
 from perfgate.records.graph import KernelGroup, Totals, Traffic
 from perfgate.records.hardware import Offer
+from perfgate.roofline import calibration as calibrations
 
 FLOP = 10**12
 
@@ -143,6 +146,93 @@ def test_choosers__only_known_pairs_can_be_chosen():
     device = Device(platform=catalogue.find("t4"))
     assert only(case.truths["t4"].way, [device])[0] is not None
     assert only(case.truths["v100-pcie-32gb"].way, [device])[0] is None
+
+
+def test_choosers__a_device_in_no_fit_has_no_measured_rates_either(two):
+    case = next(one for one in cases.cases(two, market(1.0, 1.2)) if one.limit_s is None)
+    way = case.truths["t4"].way
+    t4 = catalogue.find("t4")
+    assert t4.measured_flop_per_s["float32"] < 0.6 * t4.peak_flop_per_s["float32"]
+    constants = calibrations.of(t4)
+    assert constants is not None
+    free = replace(constants, reach_flop={"default": 1.0}, launch_ns=0.0)
+    (apart,) = choosers.ClassTimes({"t4": free})(way, [Device(platform=t4)])
+    (shipped,) = choosers.ClassTimes({})(way, [Device(platform=t4)])
+    assert apart is not None
+    assert shipped is not None
+    assert apart.ns == pytest.approx(FLOP / 8.1e12 * 1e9, rel=0.01)
+    assert shipped.ns == pytest.approx(FLOP / 4.2e12 * 1e9, rel=0.01)
+
+
+def scored(right: float, cases: int) -> Score:
+    return Score(cases=cases, right=right, right_or_tied=right, regret=1 - right, broken=0.0, refused=0.0)
+
+
+def test_pooled__counts_every_decision_once():
+    found = scores.pooled([scored(1.0, 10), scored(0.5, 30)])
+    assert found.cases == 40
+    assert found.right == found.right_or_tied == pytest.approx(0.625)
+    assert found.regret == pytest.approx(0.375)
+
+
+def test_print_all__begins_with_a_summary_of_listed_and_of_random_prices(capsys):
+    ours = Method(name="ours", choose=choosers.by_price, summary="us")
+    theirs = Method(name="theirs", choose=choosers.by_price)
+
+    def table(source: str, title: str, right: float, note: str) -> Table:
+        rows = [(ours, scored(right, 4)), (theirs, scored(0.0, 4))]
+        return Table(source=source, title=title, cases=4, models=1, rows=rows, note=note)
+
+    nothing = Table(source="b", title="void", cases=0, models=0, rows=[])
+    tables = [table("a", "x", 1.0, "Prices: 1."), table("a", "y", 0.5, "Prices: 2."), table("b", "z", 0.25, "")]
+    ranking_tables.print_all([*tables, nothing])
+    out = capsys.readouterr().out
+    titles = [line for line in out.splitlines() if line.startswith("### ")]
+    assert titles == ["### Summary: at listed prices", "### Summary: at random prices", "### a: x", "### a: y",
+                      "### b: z", "### b: void"]  # fmt: skip
+    summaries = [line.split("|")[1:-1] for line in out.splitlines() if line.startswith("| us ")]
+    assert [[cell.strip() for cell in row] for row in summaries] == [
+        ["us", "75.0%", "75.0%", "25.0%"],
+        ["us", "25.0%", "25.0%", "75.0%"],
+    ]
+    assert "| theirs" not in out.partition("### a: x")[0]
+    assert "nothing to decide" in out
+
+
+def test_main__quick_fits_nothing_and_counts_nothing(monkeypatch, capsys, tmp_path):
+    (tmp_path / "timm").mkdir()
+    names = [name for name in (f"family{number}" for number in range(40)) if not observations.for_fitting(name)]
+    rows = [
+        observed(name, platform, seconds)
+        for name in names
+        for platform, seconds in (("rtx-3090", 0.2), ("rtx-4090", 0.1), ("core-i9-10940x", 3.0))
+    ]
+    labels = [observed("m__infer__1", "t4", 0.4), observed("m__infer__1", "v100-pcie-32gb", 0.2)]
+    counted: list[bool] = []
+
+    def given(found):
+        def read(data, *, count=True):
+            counted.append(count)
+            return found
+
+        return read
+
+    monkeypatch.setattr(observations, "timm", given(rows))
+    monkeypatch.setattr(observations, "labels", given(labels))
+
+    def plans(data):
+        raise AssertionError
+
+    monkeypatch.setattr(calibration, "plans", plans)
+    assert ranking.main(["--quick", "--data", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert counted == [False, False]
+    assert out.count("decisions over 5 models") == 3
+    assert "perfgate as shipped" in out.partition("### timm")[0]
+    assert "device not in any fit" not in out
+    rows.clear()
+    assert ranking.main(["--quick", "--data", str(tmp_path)]) == 0
+    assert "left out" in capsys.readouterr().out
 
 
 def test_main__without_public_data_says_what_to_set(monkeypatch, capsys, tmp_path):

@@ -99,10 +99,27 @@ def test_platforms__known_figures_of_unlike_devices() -> None:
     assert find("a10g").peak_flop_per_s["bfloat16"] == pytest.approx(70e12)
     assert find("a10").peak_flop_per_s["bfloat16"] == pytest.approx(125e12)
     assert find("k80").power_w == 150
+    # Plain float32 products run on CDNA's matrix units, at twice the vector units' rate; one die is half a module.
+    assert find("mi210").peak_flop_per_s["float32"] == find("mi210").peak_flop_per_s["float64"]
+    assert find("mi250-gcd").peak_flop_per_s["float32"] == pytest.approx(45.25e12)
+    assert find("mi250x").peak_flop_per_s["float32"] == pytest.approx(95.7e12)
+    assert find("mi100").peak_flop_per_s["float32"] == pytest.approx(46.1e12)
     assert find("rtx-3090").peak_flop_per_s["float16"] == pytest.approx(71.2e12)
     assert "bfloat16" not in find("v100-sxm-16gb").peak_flop_per_s
     assert "fp8" not in find("a100-sxm-80gb").peak_flop_per_s
     assert find("gaudi3").peak_flop_per_s["float16"] < find("gaudi3").peak_flop_per_s["bfloat16"] / 3
+
+
+def test_platforms__measured_float32_is_of_the_very_card() -> None:
+    names = {name for name, one in catalogue.platforms().items() if "float32" in one.measured_flop_per_s}
+    wholes = {"p100-pcie-16gb", "v100-pcie-32gb", "t4", "a100-pcie-40gb", "a100-pcie-80gb", "l4"}
+    assert {name for name in names if not catalogue.find(name).part_of} == wholes
+    assert {catalogue.find(name).part_of for name in names} - {""} <= wholes
+    t4 = catalogue.find("t4")
+    assert t4.measured_flop_per_s == {"float32": pytest.approx(4.2e12)}
+    assert t4.sources["measured_bandwidth"] == ("habitat", "neusight")
+    eighth = catalogue.find("l4-1of8")
+    assert eighth.measured_flop_per_s["float32"] == pytest.approx(10.4e12 / 8)
 
 
 def test_platforms__rates_of_a_cpu_are_cores_times_clock_times_width() -> None:

@@ -113,6 +113,6 @@ def test_shipped__a_newer_list_replaces_the_older_one(shipped) -> None:
 
 def test_shipped__old_lists_are_said_to_be_old(shipped) -> None:
     (warning,) = shipped.warnings
-    assert "2025-03-01 (639 days): azure, cudo" in warning
-    assert "2026-07-20 (133 days): aws" in warning
+    assert "21 of 24 price lists are older than 120 days" in warning
+    assert "2025-03-01 (639 days: azure, cudo, dataoorts)" in warning
     assert "2026-09-18" not in warning
