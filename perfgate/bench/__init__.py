@@ -12,6 +12,7 @@ module         what it does
 ``blocks``     the length and order of timed blocks, and the timing of one pair
 ``laboratory`` pairs from real workers: factories, forks, fresh starts
 ``probing``    the facts of each side without timing
+``sampling``   sample workloads: N + 1 steps of one condition after the other
 ``workers``    one factory, one child: requests, replies, deaths in words
 ``channel``    one JSON object a line over a socket pair, with a deadline and a length cap
 ``process``    process trees: start, stop, continue, CPU time, kill

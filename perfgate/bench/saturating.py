@@ -38,14 +38,30 @@ def request(device: str, *, root: Path = _ROOT) -> Saturate:
         return Saturate(device=device, dtypes=_GPU_DTYPES, stream_bytes=_LEAST_BYTES)
     cache = cache_bytes(root)
     wanted = max(_LEAST_BYTES, _CACHES * cache) if cache else _UNKNOWN_CACHE_BYTES
-    free = int(psutil.virtual_memory().available * _SHARE_OF_FREE) // _ARRAYS
-    if cache and free < _CACHES * cache:
+    available = _available(root)
+    free = int(available * _SHARE_OF_FREE) // _ARRAYS
+    needed = _CACHES * cache if cache else _LEAST_BYTES
+    if free < needed:
+        why = "four times the last-level cache" if cache else "since the size of the cache is not known"
         msg = (
-            f"the bandwidth probe needs {_ARRAYS} arrays of {units.size(_CACHES * cache)}, four times the last-level "
-            f"cache, and {units.size(psutil.virtual_memory().available)} of memory are free; free some"
+            f"the bandwidth probe needs {_ARRAYS} arrays of {units.size(needed)}, {why}, and {units.size(available)} "
+            "of memory are free; free some"
         )
         raise MeasuringError(msg)
     return Saturate(device=device, dtypes=_CPU_DTYPES, stream_bytes=min(wanted, free))
+
+
+def _available(root: Path) -> int:
+    """Memory that a process here can still have: of the machine, or of the container that it runs in."""
+    free: int = psutil.virtual_memory().available
+    for most, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        limit, now = (machine.read_text(root / "sys/fs/cgroup" / name) for name in (most, used))
+        if limit.isdigit() and now.isdigit():
+            free = min(free, max(0, int(limit) - int(now)))
+    return free
 
 
 def cache_bytes(root: Path = _ROOT) -> int | None:

@@ -10,7 +10,8 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from types import TracebackType
@@ -26,6 +27,7 @@ from perfgate.bench.probing import Prober
 from perfgate.bench.process import Trees
 from perfgate.bench.progress import Progress
 from perfgate.bench.rounds import run
+from perfgate.bench.sampling import Sampler, free_bytes
 from perfgate.bench.shim import worker_environment, write_shim
 from perfgate.bench.task import BASE, HEAD, SIDES, Options, Side, Work
 from perfgate.bench.telemetry import Watch
@@ -187,6 +189,23 @@ class Session:
         return saturating.reached(
             request, answer, prepared, label=facts["cpu"], cache=saturating.cache_bytes()
         )  # fmt: skip
+
+    @contextmanager
+    def sampling(self, side: str, devices: Sequence[str]) -> Iterator[Sampler]:
+        """Sample workloads on ``devices``, by the interpreter of ``side``. Raises MeasuringError.
+
+        Nothing else of perfgate measures on them meanwhile.
+        """
+        where = self._open()
+        self._lock(ModelSpec(name="sample", device=tuple(devices)).workloads)
+        try:
+            yield Sampler(where, self._sides[side], self._watch)
+        finally:
+            where.end(side)
+
+    def free_bytes(self, devices: Iterable[str]) -> dict[str, int]:
+        """Memory that is free now, by device; unknown is absent."""
+        return free_bytes(devices, self._gpus, self._environ)
 
     def compare(self, work: Sequence[Work], plan: Plan, budget_s: float) -> tuple[WorkloadEvidence, ...]:
         """Pairs of every work until it is decided, n_max is reached or ``budget_s`` seconds are over; in order.

@@ -36,6 +36,8 @@ from perfgate.records.protocol import (
     Opened,
     Prepare,
     Prepared,
+    Sample,
+    Sampled,
     Saturate,
     Saturated,
     Time,
@@ -200,6 +202,12 @@ class Child:
         """Reach the device's roofs. Raises :class:`WorkerFailed`."""
         reached: Saturated = self._link.ask(request, Saturated, self._where.limit_s(limit_s), phase="timing")
         return reached
+
+    def sample(self, request: Sample, limit_s: float) -> Sampled:
+        """Build a sample network and take its first step, or trace one. Raises :class:`WorkerFailed`."""
+        phase = "probe" if request.trace else "warm-up"
+        sampled: Sampled = self._link.ask(request, Sampled, self._where.limit_s(limit_s), phase=phase)
+        return sampled
 
     def open(self, workload: Workload, spec: ModelSpec, *, probe: bool = False, real: bool = False) -> Opened:
         """Build, and warm up. Raises :class:`WorkerFailed`."""

@@ -21,9 +21,12 @@ COMMANDS = {
     "measure": "Measure only: writes measurements.json, no verdict.",
     "count": "F, M and I of one model, operator by operator.",
     "cost": "The cheapest hardware for one model within its limits.",
+    "allocate": "The smallest or cheapest machine for one job.",
     "report": "Judge a measurements.json again and write the report.",
     "publish": "Judge on GitHub: comment, check run, summary, outputs.",
     "calibrate": "The smallest change that this runner can see (A/A).",
+    "sample": "Fill the database with sample workloads for the time estimator.",
+    "estimate": "Fit the time estimator, ask it, and see how good it is.",
     "doctor": "What this runner is and what it reaches (roofline).",
 }
 

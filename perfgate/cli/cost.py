@@ -13,54 +13,22 @@ from rich.table import Table
 from rich.text import Text
 
 from perfgate import units
-from perfgate.cli import options, verdict
+from perfgate.cli import options, requirements, verdict
 from perfgate.cli.progress import shown
+from perfgate.cli.remarks import remarks, say
 from perfgate.cli.text import plain
-from perfgate.config import values
+from perfgate.config import cost_values
 from perfgate.errors import EXIT_PASS, EXIT_REGRESSION, UsageError
 from perfgate.pipeline.request import CONFIG_FILE
+from perfgate.records.hardware import SPOT
 
 if TYPE_CHECKING:
     from perfgate.pipeline.cost_search import Found
     from perfgate.records.cost import Answer, FleetPlan, Load
 
-# Reasons for leaving something out that are printed.
-_SHOWN = 6
-
-# Options that are keys of [cost]: of each its metavar and help. Lists are written with commas.
-_TEXTS = {
-    "max-step-time": ("TIME", "Limit of one step, as 20ms."),
-    "percentile": ("P", "Percentile that the limit is about: p50, p90 or p99.  [default: p50]"),
-    "memory-headroom": ("SHARE", "Share of a device's memory that stays free.  [default: 10%]"),
-    "min-utilisation": ("SHARE", "Least share of the peak rate that is used."),
-    "deadline": ("TIME", "By when --job-items have to be done."),
-    "volume": ("VOLUME", "How much is run, as '40M steps/month' or '2e6 items/day'."),
-}
-_NUMBERS = {
-    "min-throughput": ("N", "Least items a second of a machine."),
-    "max-usd-per-hour": ("USD", "The most that a machine may cost an hour."),
-    "max-usd-per-month": ("USD", "The most that a month may cost at --volume."),
-    "job-items": ("N", "Items of a job that ends by --deadline."),
-}
-_LISTS = {
-    "devices": ("NAMES", "Platforms, as l4,a10g,h100-sxm; or all.  [default: all]"),
-    "providers": ("NAMES", "Providers, as aws,gcp; own for machines of yours."),
-    "regions": ("NAMES", "Regions, as us-east-1."),
-    "terms": ("TERMS", "on-demand, spot, own; or all.  [default: on-demand,own]"),
-    "unavailable": ("OFFERS", "Offers that cannot be had, as aws/p5.48xlarge or aws."),
-    "forms": ("FORMS", "single, data, tensor, pipeline.  [default: all]"),
-    "objectives": (
-        "NAMES",
-        "Optimised together: cost, utilisation, time, energy.  [default: cost,utilisation]",
-    ),
-}
-
-
-def _requirement_options(command: Any) -> Any:
-    for table, kind in ((_LISTS, str), (_NUMBERS, float), (_TEXTS, str)):
-        for name, (metavar, text) in reversed(table.items()):
-            command = click.option(f"--{name}", type=kind, default=None, metavar=metavar, help=text)(command)
-    return command
+# More machines than that are none that anybody has.
+_DIGITS = 9
+_LONGEST = 120
 
 
 @click.command("cost")
@@ -72,8 +40,8 @@ def _requirement_options(command: Any) -> Any:
 @click.option("--batch", "batches", default="", metavar="SIZES", help="Batch sizes to choose from, as 1,8,32.")
 @click.option("--dtype", "dtypes", default="", metavar="DTYPES", help="Dtypes to choose from, as float32,amp-bfloat16.")
 @click.option("--compile", "compiled", is_flag=True, help="Consider torch.compile (fused kernels) beside eager.")
-@_requirement_options
-@click.option("--counts", default=None, metavar="NUMBERS", help="Devices in one machine, as 1,8.")
+@requirements.requirement_options()
+@click.option("--counts", default=None, metavar="NUMBERS", help="Devices in one machine, as 1,8; or all.")
 @click.option("--serve", type=float, default=None, metavar="RATE", help="Also plan a fleet for so many items a second.")
 @click.option("--fleet", is_flag=True, help="Also plan a fleet that does --job-items by --deadline.")
 @click.option("--spares", type=click.IntRange(0), default=0, help="Machines of the fleet that may fail at once.")
@@ -122,9 +90,9 @@ def command(
             fallback_python=options.own_python(os.environ),
             config_file=config_file,
         ),
-        given=_given({**required, "counts": _numbers("--counts", counts)}),
-        batches=tuple(_numbers("--batch", batches or None) or ()),
-        dtypes=tuple(options.read_dtype(text) for text in _list(dtypes)),
+        given=requirements.given({**required, "counts": requirements.counts(counts)}),
+        batches=tuple(requirements.numbers("--batch", batches or None) or ()),
+        dtypes=tuple(options.read_dtype(text) for text in requirements.listed(dtypes)),
         compiles=("eager", "default") if compiled else ("eager",),
         private=options.read_prices(prices, os.environ),
         load=_load(
@@ -140,37 +108,13 @@ def command(
     return EXIT_PASS if found.answer.cheapest is not None else EXIT_REGRESSION
 
 
-def _given(required: dict[str, Any]) -> dict[str, object]:
-    """Options as the keys of [cost]; what was not given is left out."""
-    given = {}
-    for name, value in required.items():
-        if value is not None:
-            listed = name.replace("_", "-") in _LISTS and value != "all"
-            given[name] = _list(value) if listed else value
-    return given
-
-
-def _list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _numbers(option: str, text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    try:
-        return [values.read_batch(int(part)) for part in _list(text)]
-    except ValueError:
-        msg = f"{option} {text}: write whole numbers of at least 1 with commas, as in 1,8,32"
-        raise UsageError(msg) from None
-
-
 def _machines(option: str, texts: tuple[str, ...]) -> dict[str, int]:
     """Offer -> number of machines."""
     found = {}
     for text in texts:
         name, _, number = text.rpartition("=")
-        if not name or not number.isdecimal():
-            msg = f"{option} {text}: write an offer and a whole number, as in own/rack=4"
+        if not name or not (number.isascii() and number.isdecimal() and len(number) <= _DIGITS):
+            msg = f"{option} {text[:_LONGEST]}: write an offer and a whole number, as in own/rack=4"
             raise UsageError(msg)
         found[name] = int(number)
     return found
@@ -191,11 +135,18 @@ def _load(
         msg = "--serve is a load without end and --fleet does a job by its deadline; leave one of them out"
         raise UsageError(msg)
     try:
+        rate = None if serve is None else cost_values.read_rate(serve)
+    except ValueError as error:
+        msg = f"--serve {error}"
+        raise UsageError(msg) from None
+    try:
         leaving = units.parse_bytes(egress) if egress else 0.0
+        if leaving:
+            leaving = cost_values.read_memory(egress)
     except ValueError as error:
         msg = f"--egress {error}"
         raise UsageError(msg) from None
-    return Load(items_per_s=serve, spares=spares, egress_bytes_per_item=leaving, minimum=minimum, maximum=maximum)
+    return Load(items_per_s=rate, spares=spares, egress_bytes_per_item=leaving, minimum=minimum, maximum=maximum)
 
 
 def _tree(found: Found) -> dict[str, Any]:
@@ -203,6 +154,7 @@ def _tree(found: Found) -> dict[str, Any]:
         "model": found.model,
         "requirements": asdict(found.requirements),
         "volume": None if found.volume is None else asdict(found.volume),
+        "usd_per_month": found.usd_per_month,
         "ways": [
             {
                 "mode": way.mode, "batch": way.batch, "dtype": way.dtype, "compile": way.compile, "items": way.items,
@@ -228,21 +180,24 @@ def _show(found: Found, top: int) -> None:
         price = (
             f"{units.money(best.usd_per_1m_items)} per 1 M items, {units.money(best.usd_per_1k_steps)} per 1 000 steps"
         )
-        _say(console, f"{found.model}: cheapest{within}: {costs.named(best)}, {price}")
-        _say(console, f"{units.duration(best.step_ns)} a step ({costs.interval(best)}), {best.why}")
+        say(console, f"{found.model}: cheapest{within}: {costs.named(best)}, {price}")
+        say(console, f"{units.duration(best.step_ns)} a step ({costs.interval(best)}), {best.why}")
+        if found.volume is not None:
+            amount = f"{units.decimal(found.volume.amount, '')} {found.volume.unit}"
+            say(console, f"{units.money(found.usd_per_month)} a month for {amount}")
     else:
-        _say(console, f"{found.model}: nothing{within or ' is feasible'}")
+        say(console, f"{found.model}: nothing{within or ' is feasible'}")
         for missed in answer.missed:
-            _say(console, f"Nearest miss: {missed.text}")
+            say(console, f"Nearest miss: {missed.text}")
         if answer.nearest is not None:
-            _say(console, f"Nearest: {costs.named(answer.nearest)}")
+            say(console, f"Nearest: {costs.named(answer.nearest)}")
     if answer.front:
         console.print(_front(answer, top))
     if len(answer.front) > top:
-        _say(console, f"… {len(answer.front) - top} more on the front; --top shows more, --json all")
+        say(console, f"… {len(answer.front) - top} more on the front; --top shows more, --json all")
     if found.plan is not None:
         _plan(console, found.plan)
-    _remarks(console, answer)
+    remarks(console, answer)
 
 
 def _front(answer: Answer, top: int) -> Table:
@@ -257,8 +212,10 @@ def _front(answer: Answer, top: int) -> Table:
     table.add_column("why", overflow="fold")
     for row in costs.rows(answer)[:top]:
         run = " ".join((row.batch, row.dtype, *([row.compile] if row.compile != "eager" else []), row.form))
+        # What may be taken away at any time is not what one reads over.
+        price = f"{row.price} {row.terms}" if row.terms == SPOT else row.price
         cells = (
-            ", ".join(row.marks), row.platform, f"{row.machine} {row.region}", row.price, run, row.step,
+            ", ".join(row.marks), row.platform, f"{row.machine} {row.region}", price, run, row.step,
             row.memory.partition(" of ")[0], row.utilisation, row.per_1m_items, row.why,
         )  # fmt: skip
         table.add_row(*(Text(plain(cell)) for cell in cells))
@@ -278,24 +235,4 @@ def _plan(console: Console, plan: FleetPlan) -> None:
         table.add_row(*(Text(plain(cell)) for cell in cells))
     console.print(table)
     for line in costs.fleet_lines(plan):
-        _say(console, f"{line.label}: {line.text}")
-
-
-def _remarks(console: Console, answer: Answer) -> None:
-    _say(console, f"{answer.feasible:,} of {answer.candidates:,} configurations are feasible".replace(",", "\u202f"))
-    # What the limits did stands at the end; what is wrong with prices is many lines and the same for every model.
-    for item in answer.excluded[-_SHOWN:]:
-        _say(console, f"Left out: {item.what}: {item.reason}", style="dim")
-    if len(answer.excluded) > _SHOWN:
-        _say(console, f"Left out: {len(answer.excluded) - _SHOWN} more kinds, which --json lists", style="dim")
-    for warning in answer.warnings:
-        _say(console, f"Note: {warning}")
-    dates = sorted(table.date for table in answer.tables if table.date)
-    if dates:
-        offers = f"{sum(table.offers for table in answer.tables):,}".replace(",", "\u202f")
-        _say(console, f"Prices: {offers} offers from lists of {dates[0]} to {dates[-1]}", style="dim")
-
-
-def _say(console: Console, text: str, style: str = "") -> None:
-    """Names come from the model and the user's configuration: brackets in them are no markup."""
-    console.print(Text(plain(text)), highlight=False, style=style)
+        say(console, f"{line.label}: {line.text}")

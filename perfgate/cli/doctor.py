@@ -53,6 +53,9 @@ def command(
     from perfgate.pipeline.request import Ports
     from perfgate.pipeline.roofline import known, probe
 
+    if devices and not roofline:
+        msg = "--device says what --roofline measures; add --roofline, or leave it out to see what is known"
+        raise UsageError(msg)
     wanted = _devices(devices)
     environment = machine.environment(os.environ)
     notes = machine.check(os.environ)
@@ -99,6 +102,8 @@ def _show(environment: Environment, notes: tuple[str, ...], measured: tuple[Meas
     for note in notes:
         console.print(Text(plain(f"Note: {note}")), highlight=False)
     for one in measured:
+        title = f"Roofline of {one.device} ({one.label}), measured {one.measured_at}"
+        console.print(Text(plain(title)), highlight=False)
         console.print(_roofline(one))
         console.print(Text(plain(_stream(one))), highlight=False)
         for note in one.notes:
@@ -108,14 +113,13 @@ def _show(environment: Environment, notes: tuple[str, ...], measured: tuple[Meas
 
 
 def _roofline(measured: MeasuredRoofline) -> Table:
-    title = f"Roofline of {measured.device} ({measured.label}), measured {measured.measured_at}"
-    table = Table(box=None, pad_edge=False, title=Text(plain(title)), title_justify="left")
+    table = Table(box=None, pad_edge=False)
     table.add_column("dtype")
     table.add_column("pi", justify="right")
     table.add_column("ridge pi/beta", justify="right")
     for dtype, rate in measured.flop_per_s.items():
         ridge = units.significant(rate / measured.bandwidth_bytes_per_s)
-        table.add_row(dtype, units.decimal(rate, "FLOP/s"), f"{ridge} FLOP/B")
+        table.add_row(Text(plain(dtype)), units.decimal(rate, "FLOP/s"), f"{ridge} FLOP/B")
     return table
 
 

@@ -24,7 +24,7 @@ class RequirementKeys(Table):
     objectives: c.Objectives = key(
         None, "list of `cost`, `utilisation`, `time`, `energy`", "what is optimised together"
     )
-    max_step_time: v.DurationNs | None = key(None, "duration", "limit of the step time")
+    max_step_time: c.StepNs | None = key(None, "duration", "limit of the step time")
     percentile: c.Percentile | None = key(None, "`p50`, `p90` or `p99`", "percentile that `max_step_time` is about")
     memory_headroom: c.Headroom | None = key(None, "share", "share of a device's memory that stays free")
     min_throughput: c.Rate | None = key(None, "number", "least items a second of the whole machine")
@@ -49,7 +49,7 @@ class OwnPriceTable(Table):
     share: c.Part = key(1.0, "number", "part of one device that the machine has")
     usd_per_hour: c.Usd | None = key(None, "US dollars", "price of the whole machine, an hour")
     region: c.Region | None = key(None, "region", "where it stands")
-    memory: v.Bytes | None = key(None, "size", "memory of one device")
+    memory: c.Memory | None = key(None, "size", "memory of one device")
     date: c.Date | None = key(None, "date", "day of the price")
     purchase_usd: c.Usd | None = key(None, "US dollars", "what the machine cost to buy")
     lifetime_years: c.Years = key(4.0, "number", "years over which the purchase is spread")

@@ -37,33 +37,69 @@ _VOLUME = re.compile(rf"\s*{_NUMBER}\s*([kMGBT]?)\s*(steps?|items?)\s*(?:/|per)\
 _DAYS = re.compile(rf"\s*{_NUMBER}\s*(d|days?|weeks?)\s*")
 _PROVIDER = r"[a-z0-9][a-z0-9._-]{0,99}"
 _PLATFORM = re.compile(r"[a-z0-9][a-z0-9.+_-]{0,99}")
+_LONGEST = 40
+_LEAST_USD, _MOST_USD = 1e-9, 1e12
+_LEAST_JOB_S, _MOST_JOB_S = 1.0, 100 * 366 * 86400.0
+_LEAST_AMOUNT, _MOST_AMOUNT = 1e-3, 1e21
+_LEAST_DUTY = 1e-4
+_MOST_BYTES = 1e6 * 2.0**40
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _positive(what: str, example: str, *, zero: bool = False) -> Callable[[object], float]:
-    """Reader of a plain number above 0 (or of 0 too): ``what`` it is stands in the message."""
+def _positive(what: str, example: str, least: float, most: float, *, zero: bool = False) -> Callable[[object], float]:
+    """Reader of a plain number from ``least`` to ``most`` (or 0 too): ``what`` it is stands in the message.
+
+    Bounds are far outside of what anybody means. What lies beyond them is a slip of the keyboard, would fill lines with
+    digits, or overflow where it is multiplied.
+    """
 
     def read(value: object) -> float:
-        if _is_number(value) and isinstance(value, (int, float)) and (value > 0 or (zero and value == 0)):
-            return float(value)
-        least = "of at least 0" if zero else "above 0"
-        msg = f"{value!r} is not {what}; write a plain number {least}, as in {example}"
-        raise ValueError(msg)
+        if not (_is_number(value) and isinstance(value, (int, float)) and (value > 0 or (zero and value == 0))):
+            above = "of at least 0" if zero else "above 0"
+            msg = f"{_shown(value)} is not {what}; write a plain number {above}, as in {example}"
+            raise ValueError(msg)
+        if value and not least <= value <= most:
+            msg = f"{_shown(value)} is out of range for {what}; write {least:g} to {most:g}, as in {example}"
+            raise ValueError(msg)
+        return float(value)
 
     return read
 
 
-read_usd = _positive("an amount of US dollars", "0.53")
-read_free_usd = _positive("an amount of US dollars", "0.09", zero=True)
-read_factor = _positive("a factor", "0.7 for 30 % off")
-read_rate = _positive("a rate", "200")
-read_amount = _positive("a number of items", "1e9")
-read_years = _positive("a number of years", "4")
-read_watt = _positive("a power in watts", "700")
-read_part = _positive("a part of a device", "0.5")
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+read_usd = _positive("an amount of US dollars", "0.53", _LEAST_USD, _MOST_USD)
+read_free_usd = _positive("an amount of US dollars", "0.09", 1e-9, 1e6, zero=True)
+read_factor = _positive("a factor", "0.7 for 30 % off", 1e-3, 1e3)
+read_rate = _positive("a rate", "200", 1e-9, 1e15)
+read_amount = _positive("a number of items", "1e9", 1e-3, 1e21)
+read_years = _positive("a number of years", "4", 1e-2, 1e3)
+read_watt = _positive("a power in watts", "700", 1e-2, 1e9)
+read_part = _positive("a part of a device", "0.5", 1e-4, 64)
+
+
+def read_step_ns(value: object) -> float:
+    """Nanoseconds of ``"20ms"``; nothing runs in less than one."""
+    found = v.read_duration_ns(value)
+    if found < 1:
+        msg = f"{value!r} is out of range; write at least 1 ns, as in '20ms'"
+        raise ValueError(msg)
+    return found
+
+
+def read_memory(value: object) -> float:
+    """Bytes of ``"80GiB"``; one byte to a million TiB."""
+    found = v.read_bytes(value)
+    if not 1 <= found <= _MOST_BYTES:
+        msg = f"{value!r} is out of range for a memory; write it as in '80GiB'"
+        raise ValueError(msg)
+    return found
 
 
 def read_deadline_s(value: object) -> float:
@@ -77,8 +113,8 @@ def read_deadline_s(value: object) -> float:
     except ValueError:
         msg = f"{value!r} is no time for a job; write it as '36h' or '14 days'"
         raise ValueError(msg) from None
-    if not 0 < seconds < math.inf:
-        msg = f"{value!r} is out of range; write more than 0, as in '36h' or '14 days'"
+    if not _LEAST_JOB_S <= seconds <= _MOST_JOB_S:
+        msg = f"{value!r} is out of range; write 1 s to 100 years, as in '36h' or '14 days'"
         raise ValueError(msg)
     return seconds
 
@@ -109,8 +145,8 @@ def read_headroom(value: object) -> float:
 def read_duty(value: object) -> float:
     """A share of all hours, above 0 and at most 1."""
     found = 1.0 if _is_number(value) and value == 1 else v.read_share(value)
-    if not 0 < found <= 1:
-        msg = f"{units.share(found)} is no share of all hours; write more than 0 and at most 100 %, as in '60%'"
+    if not _LEAST_DUTY <= found <= 1:
+        msg = f"{units.share(found)} is no share of all hours; write 0.01 % to 100 %, as in '60%'"
         raise ValueError(msg)
     return found
 
@@ -126,8 +162,8 @@ def read_volume(value: object) -> Volume:
         msg = f"{value!r} is no volume; write it as '40M steps/month' or '3e6 items/day' (per {periods})"
         raise ValueError(msg)
     amount = float(match[1]) * _SUFFIX[match[2]] * _PER_MONTH[match[4]]
-    if not 0 < amount < math.inf:
-        msg = f"{value!r} is out of range; write more than 0, as in '40M steps/month'"
+    if not _LEAST_AMOUNT <= amount <= _MOST_AMOUNT:
+        msg = f"{value!r} is out of range; write 1e-3 to 1e21 a month, as in '40M steps/month'"
         raise ValueError(msg)
     return Volume(amount=amount, unit=STEPS if match[3].startswith("step") else ITEMS)
 
@@ -136,7 +172,7 @@ def read_runner(value: object) -> str:
     """``aws/g6.xlarge``, ``own/rack``, or a price an hour, which stays text in the record."""
     if _is_number(value) or (isinstance(value, str) and re.fullmatch(rf"\s*{_NUMBER}\s*", value)):
         text = str(value).strip()
-        if 0 < float(text) < math.inf:
+        if _LEAST_USD <= float(text) <= _MOST_USD:
             return text
     elif isinstance(value, str) and _is_offer(value):
         return value
@@ -180,7 +216,7 @@ def read_count(value: object) -> int:
     """Devices in a machine."""
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 4096:
         return value
-    msg = f"{value!r} is no number of devices; write a whole number of at least 1"
+    msg = f"{_shown(value)} is no number of devices; write a whole number from 1 to 4096"
     raise ValueError(msg)
 
 
@@ -240,6 +276,8 @@ DeadlineS = Annotated[float, _reader(read_deadline_s)]
 Percentile = Annotated[float, _reader(read_percentile)]
 Headroom = Annotated[float, _reader(read_headroom)]
 Duty = Annotated[float, _reader(read_duty)]
+StepNs = Annotated[float, _reader(read_step_ns)]
+Memory = Annotated[float, _reader(read_memory)]
 MonthlyVolume = Annotated[Volume, _reader(read_volume)]
 Runner = Annotated[str, _reader(read_runner)]
 PlatformName = Annotated[str, _reader(read_platform)]

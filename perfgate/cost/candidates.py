@@ -56,6 +56,14 @@ class Rows:
     def __len__(self) -> int:
         return len(self.way)
 
+    @property
+    def timed(self) -> NDArray[np.bool_]:
+        """Rows with a time, and all that follows from it."""
+        known = np.isfinite(self.utilisation) & np.isfinite(self.slow_utilisation)
+        for column in (self.ns, self.low, self.high, self.items, self.slow_items):
+            known &= np.isfinite(column) & (column > 0)
+        return known
+
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
@@ -89,7 +97,7 @@ class Candidates:
 
     def sources(self) -> dict[str, int]:
         """Where times come from, with how many configurations each; those without a time are not counted."""
-        timed = np.isfinite(self.rows.ns)
+        timed = self.rows.timed
         sellers = self.shapes.sellers[self.rows.shape[timed]]
         counts = np.bincount(self.rows.source[timed], weights=sellers, minlength=len(SOURCES))
         return {source: int(count) for source, count in zip(SOURCES, counts, strict=True) if count}

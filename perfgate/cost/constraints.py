@@ -17,6 +17,7 @@ from perfgate.cost import memory
 from perfgate.cost.candidates import Candidates
 from perfgate.cost.filters import CONFIGURATIONS, names
 from perfgate.cost.limits import STEP_TIME, Limit, limits, money_limits
+from perfgate.cost.points import usd_per_item
 from perfgate.cost.shapes import Column, Index
 from perfgate.records.cost import ENERGY, FORMS, Requirements
 from perfgate.records.hardware import Excluded
@@ -80,12 +81,15 @@ def _unknown(candidates: Candidates, requirements: Requirements, warnings: list[
         gone = ~rows.linked & (rows.form == number)
         if gone.any():
             yield gone, f"{form}: no link rate is known for {_where(candidates, gone)}"
-    untimed = ~np.isfinite(rows.ns) & rows.linked
+    untimed = ~rows.timed & rows.linked
     dtypes = [way.dtype for way in candidates.ways]
     for dtype in dict.fromkeys(dtypes):
         gone = untimed & np.array([one == dtype for one in dtypes])[rows.way]
         if gone.any():
             yield gone, f"{dtype}: no rate or no step time is known for {_where(candidates, gone)}"
+    cost = usd_per_item(candidates)
+    if (gone := rows.timed & ~(np.isfinite(cost) & (cost > 0))).any():
+        yield gone, f"the cost of an item is out of range on {_where(candidates, gone)}"
     sizeless = np.isnan(candidates.shapes.free)[rows.shape]
     small = sizeless & (rows.memory <= memory.ALWAYS_FREE_BYTES)
     if small.any():
@@ -93,7 +97,7 @@ def _unknown(candidates: Candidates, requirements: Requirements, warnings: list[
         warnings.append(f"memory is not known of {_where(candidates, small)}: the {need} needed are taken to be there")
     if (gone := sizeless & ~small).any():
         yield gone, f"memory is not known of {_where(candidates, gone)}"
-    if ENERGY in requirements.objectives and (gone := np.isnan(rows.energy) & np.isfinite(rows.ns)).any():
+    if ENERGY in requirements.objectives and (gone := ~np.isfinite(rows.energy) & rows.timed).any():
         yield gone, f"energy is an objective, and no power is known for {_where(candidates, gone)}"
 
 
@@ -106,8 +110,8 @@ def _close_calls(limit: Limit, judged: Judged, sellers: Index) -> None:
     close = judged.feasible & limit.broken & (limit.likely <= limit.bound)
     if count := int(sellers[close].sum()):
         judged.warnings.append(
-            f"{count} configurations would meet {units.duration(float(limit.bound[0]))} by their estimate and not by "
-            "the upper end of its interval: only a measurement can tell"
+            f"{count} configuration{'' if count == 1 else 's'} would meet {units.duration(float(limit.bound[0]))} by "
+            "the estimate and not by the upper end of its interval: only a measurement can tell"
         )
 
 

@@ -46,8 +46,9 @@ def _bound_text(facts: Facts) -> str:
     roof = f"I = {_number(time.intensity)} {'<' if time.intensity < time.ridge else '>'} {_number(time.ridge)} FLOP/B"
     on = f", {units.percent(facts.link_ns / facts.step_ns)} sending" if facts.link_ns > 0 else ""
     if time.bound == LAUNCH_BOUND:
+        many = f"{units.quantity(facts.kernels, 'count')} kernel{'' if facts.kernels == 1 else 's'}"
         each = units.duration(time.ns / facts.kernels) if facts.kernels else "n/a"
-        return f"launch bound: {units.quantity(facts.kernels, 'count')} kernels, {each} each{on}"
+        return f"launch bound: {many}, {each} each{on}"
     if time.bound == MEMORY_BOUND:
         most = "" if time.intensity < time.ridge else " in most kernels, although"
         return f"memory bound{most or ' at'} {roof}{on}"

@@ -23,6 +23,7 @@ CONFIGURATIONS = "configurations"
 # In ``Requirements.devices``: no such filter.
 ALL = "all"
 _NAMED = 6
+_ALIKE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,8 @@ class Selection:
 def select(market: Market, requirements: Requirements, platforms: Mapping[str, Platform]) -> Selection:
     """The offers that pass every filter by name. Raises UsageError for names that nobody knows."""
     check(requirements)
-    devices = _devices(requirements.devices, platforms)
+    devices = check_names(market, requirements, platforms)
     offers = sorted(market.offers, key=_order)
-    providers = {offer.provider for offer in offers} | {table.provider for table in market.tables}
-    if offers:
-        _known("provider", requirements.providers, providers)
-        _known("region", requirements.regions, {offer.region for offer in offers if offer.region})
     left_out: Counter[str] = Counter()
     kept = []
     for offer in offers:
@@ -53,6 +50,20 @@ def select(market: Market, requirements: Requirements, platforms: Mapping[str, P
             kept.append(offer)
     excluded = tuple(Excluded(what=OFFERS, reason=reason, count=count) for reason, count in left_out.items())
     return Selection(tuple(kept), excluded, tuple(_warnings(offers, kept, requirements, devices)))
+
+
+def check_names(market: Market, requirements: Requirements, platforms: Mapping[str, Platform]) -> frozenset[str]:
+    """Names of the asked platforms; empty: all. Raises UsageError for names that nobody knows, with the nearest."""
+    devices = _devices(requirements.devices, platforms)
+    offers = market.offers
+    providers = {offer.provider for offer in offers} | {table.provider for table in market.tables}
+    if offers:
+        if OWN in requirements.providers and OWN not in providers:
+            msg = "no machine of yours has a price; declare one under [cost.prices], or leave 'own' out"
+            raise UsageError(msg)
+        _known("provider", requirements.providers, providers)
+        _known("region", requirements.regions, {offer.region for offer in offers if offer.region})
+    return devices
 
 
 def check(requirements: Requirements) -> None:
@@ -114,7 +125,10 @@ def _reason(
             lambda: "the machine has no device",
         ),
         (bool(devices) and offer.platform not in devices, lambda: "not one of the asked devices"),
-        (offer.terms not in requirements.terms, lambda: f"{offer.terms}: not one of the asked terms"),
+        (
+            bool(requirements.terms) and offer.terms not in requirements.terms,
+            lambda: f"{offer.terms}: not one of the asked terms",
+        ),
         (bool(requirements.providers) and not _in(offer.provider, requirements.providers), lambda: "other provider"),
         (bool(requirements.regions) and not _in(offer.region, requirements.regions), lambda: _region(offer)),
         (bool(requirements.counts) and offer.count not in requirements.counts, lambda: "other number of devices"),
@@ -138,6 +152,9 @@ def _unavailable(offer: Offer, listed: Sequence[str]) -> bool:
 def _devices(wanted: Sequence[str], platforms: Mapping[str, Platform]) -> frozenset[str]:
     """Names of platforms, in any case, by their name or label; empty: all. Raises UsageError."""
     if any(name.casefold() == ALL for name in wanted):
+        if len(wanted) > 1:
+            msg = f"devices: {ALL!r} stands beside other names; write it alone, or leave it out"
+            raise UsageError(msg)
         return frozenset()
     by_text = {platform.label.casefold(): name for name, platform in platforms.items()}
     by_text |= {name.casefold(): name for name in platforms}
@@ -157,7 +174,10 @@ def _known(what: str, wanted: Sequence[str], known: Iterable[str]) -> None:
 
 
 def _near(text: str, candidates: Sequence[str]) -> str:
-    matches = difflib.get_close_matches(text.casefold(), [one.casefold() for one in candidates], n=3, cutoff=0.5)
+    folded = [one.casefold() for one in candidates]
+    # Whoever leaves out the variant means one of its variants.
+    matches = [one for one in folded if one.startswith(f"{text.casefold()}-")][:_ALIKE]
+    matches = matches or difflib.get_close_matches(text.casefold(), folded, n=_ALIKE, cutoff=0.5)
     return f"did you mean {' or '.join(matches)}?" if matches else ""
 
 

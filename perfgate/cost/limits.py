@@ -25,6 +25,8 @@ MEMORY = "memory"
 THROUGHPUT = "throughput"
 DEADLINE = "deadline"
 UTILISATION = "utilisation"
+# Below this one decimal of a per cent says nothing.
+_SMALL = 0.01
 USD_PER_HOUR = "price an hour"
 USD_PER_MONTH = "price a month"
 
@@ -78,6 +80,8 @@ class Limit:
         return f"{self.label} {'above' if self.upper else 'below'} {self._text(first)}"
 
     def _text(self, value: float) -> str:
+        if self.unit == "ratio" and 0 < value < _SMALL:
+            return f"{units.significant(100 * value, 2)} %"
         return units.wall_clock(value) if self.unit == "s" and value >= 1 else units.quantity(value, self.unit)
 
 

@@ -23,6 +23,7 @@ from perfgate.cost.posing import pose
 from perfgate.cost.shapes import Column, Index
 from perfgate.cost.ties import inseparable, tied
 from perfgate.cost.times import Times
+from perfgate.hardware.short_names import short
 from perfgate.records.cost import (
     COST,
     ENERGY,
@@ -41,6 +42,8 @@ from perfgate.records.hardware import Market, Platform
 MOST_POINTS = 200
 
 
+# What overflows is no number, and a row without one is left out by name: nobody needs numpy's warning.
+@np.errstate(all="ignore")
 def optimise(
     ways: Sequence[Way],
     market: Market,
@@ -88,6 +91,7 @@ def optimise(
     )
 
 
+@np.errstate(all="ignore")
 def machines(
     ways: Sequence[Way],
     market: Market,
@@ -211,6 +215,6 @@ def _found_notes(best: Point, size: int, requirements: Requirements) -> Iterator
         yield f"the front has {size} points, of which {MOST_POINTS} are shown"
     if best.source != MEASURED and requirements.max_step_ns is not None:
         yield (
-            f"the time on {best.offer.platform} is {best.source}, not measured: confirm the choice by a measurement "
+            f"the time on {short(best.offer.platform)} is modelled, not measured: confirm the choice by a measurement "
             "before relying on the limit"
         )

@@ -16,7 +16,8 @@ from perfgate.hardware.short_names import short
 from perfgate.records.cost import Device
 from perfgate.records.hardware import CPU, ON_DEMAND, OWN, SPOT, Market, Offer
 
-_MEMORY = re.compile(r"([\d.]+)\s*GiB")
+_MEMORY = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*GiB", re.ASCII)
+_CORES = re.compile(r"\d{1,5}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ def recognised(hardware: Mapping[str, str], device: str) -> Device | None:
     if platform.kind != CPU:
         return Device(platform=platform)
     cores = hardware.get("physical_cores", "")
-    if not platform.cores or not cores.isdigit() or not int(cores):
+    if not platform.cores or not _CORES.fullmatch(cores) or not int(cores):
         return None
     return Device(platform=platform, share=int(cores) / platform.cores)
 

@@ -6,7 +6,7 @@ what a measuring job uploaded, with the policy of the base revision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfgate.errors import CheckoutError, MeasuringError
 from perfgate.gate import why
@@ -16,6 +16,7 @@ from perfgate.gate.plan import Cell, comparisons
 from perfgate.gate.verdicts import RED, Outcome, of_error, of_run, outcome, worst
 from perfgate.gate.workloads import OK, failure_line, findings, foreign_code, judge_workload, nothing_works
 from perfgate.records.cost import CostReport
+from perfgate.records.estimate import EstimatorReport
 from perfgate.records.evidence import Measurements, RunError, SideEvidence, SideSamples, WorkloadEvidence
 from perfgate.records.metrics import METRICS, SPAN_PREFIX
 from perfgate.records.policy import REPORT, Acceptance, Policy
@@ -66,6 +67,7 @@ def judge(
     models = tuple(
         judge_workload(evidence, rules, measurements.changes, accepted) for evidence in measurements.workloads
     )
+    models = tuple(_with_surprise(model, measurements.estimator) for model in models)
     end = _end(measurements, rules, models)
     looks = looks_and_alphas(policy.looks, rules.alpha, pairs_per_round=pairs_per_unit(policy))
     return Report(
@@ -95,6 +97,7 @@ def judge(
         notes=_notes(measurements, accepted, counted=counted, planned=planned),
         software=_software(measurements),
         cost=cost,
+        estimator=measurements.estimator,
     )
 
 
@@ -150,6 +153,13 @@ def _end(measurements: Measurements, rules: Rules, models: tuple[ModelResult, ..
     if measurements.base.sha and measurements.base.sha == measurements.head.sha:
         title = f"recorded {measurements.head.sha[:7]}, measured against itself: {title}"
     return _Verdict(name=name, outcome=ended, title=title, why=told)
+
+
+def _with_surprise(model: ModelResult, estimator: EstimatorReport | None) -> ModelResult:
+    """What the estimator did not expect of head stands last among the reasons: a finding, never a verdict."""
+    told = () if estimator is None or not estimator.used or model.informative else estimator.workloads
+    found = [one.head.surprise for one in told if one.key == model.key and one.head is not None and one.head.surprise]
+    return replace(model, reasons=(*model.reasons, *found[:1])) if found else model
 
 
 def _findings(measurements: Measurements, models: tuple[ModelResult, ...], rules: Rules) -> tuple[str, ...]:

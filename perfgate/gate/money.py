@@ -98,7 +98,7 @@ def _row(name: str, evidence: WorkloadEvidence, rules: Rules, invalid: str) -> M
     limit = rules.limit(evidence.workload.model, name)
     scale = _usd(name, evidence, rules)
     if scale is None:
-        return _without_price(name, limit, invalid) if limit.gated and not evidence.informative else None
+        return _without_price(name, limit, invalid, rules) if limit.gated and not evidence.informative else None
     assumed = rules.cost is not None and rules.cost.runner_assumed
     row = noisy_row(name, evidence, rules, invalid=invalid, scale=scale, judge_ceiling=not assumed)
     if not limit.gated and row.base is None and row.head is None:
@@ -107,8 +107,13 @@ def _row(name: str, evidence: WorkloadEvidence, rules: Rules, invalid: str) -> M
     return replace(row, verdict=INCONCLUSIVE, note=ASSUMED_PRICE) if open_ceiling else row
 
 
-def _without_price(name: str, limit: Limit, invalid: str) -> MetricResult:
-    return blank_row(name, limit, INVALID, invalid) if invalid else blank_row(name, limit, INCONCLUSIVE, NO_PRICE)
+def _without_price(name: str, limit: Limit, invalid: str, rules: Rules) -> MetricResult:
+    if invalid:
+        return blank_row(name, limit, INVALID, invalid)
+    # Whoever has set it wants to know what is wrong with it.
+    wrong = rules.cost.runner_price if rules.cost is not None and rules.policy.cost.runner else ""
+    note = f"no price for this runner: {wrong.removeprefix('unknown: ')}" if wrong else NO_PRICE
+    return blank_row(name, limit, INCONCLUSIVE, note)
 
 
 def _usd(name: str, evidence: WorkloadEvidence, rules: Rules) -> float | None:

@@ -17,6 +17,8 @@ from perfgate.records.hardware import Platform
 
 # What a driver reports of a device's memory, over what it is sold with: error correction and reserves take a part.
 _LEAST_MEMORY, _MOST_MEMORY = 0.86, 1.03
+# No driver's text is half as long; what is longer comes from whoever wrote the evidence.
+_LONGEST = 400
 
 
 def parse(text: str, memory_bytes: int | None = None) -> Platform | None:
@@ -28,7 +30,10 @@ def parse(text: str, memory_bytes: int | None = None) -> Platform | None:
     instance or a virtual GPU the memory is the slice's: there the profile decides, and the memory only where the text
     has no profile. Virtual GPUs are known where the catalogue has a slice of that memory.
     """
-    exact = catalogue.platforms().get(text.strip().lower())
+    if len(text) > _LONGEST:
+        return None
+    text = " ".join(text.split())
+    exact = catalogue.platforms().get(text.lower())
     if exact is not None:
         return _one([exact], memory_bytes)
     name = split(text)

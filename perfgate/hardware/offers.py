@@ -57,6 +57,11 @@ def market(prices: Prices, *, today: dt.date, tables: Sequence[Table] | None = N
     )
 
 
+def newest_list() -> dt.date:
+    """The day of the newest of the shipped price lists."""
+    return dt.date.fromisoformat(max(row.date for table in _shipped() for row in table.rows))
+
+
 def of_platform(market: Market, platform: str, *, terms: Collection[str] | None = None) -> tuple[Offer, ...]:
     """Offers of one platform, the cheapest machine first; ``terms`` None: all terms, spot among them."""
     found = (each for each in market.offers if each.platform == platform and (terms is None or each.terms in terms))
@@ -217,6 +222,8 @@ def _excluded(held: Iterable[HeldBack]) -> tuple[Excluded, ...]:
         names[each.row.provider, each.terms, each.reason].append(f"{each.row.instance}{where}")
     result = []
     for (provider, terms, reason), found in sorted(names.items()):
+        # Whatever the order of the list's rows, the same ones are named.
+        found.sort()
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         what = f"{provider}: {', '.join(found[:_SHOWN])}{more}{f' ({terms})' if terms else ''}"
         result.append(Excluded(what=what, reason=reason, count=len(found)))

@@ -18,11 +18,11 @@ from collections.abc import Mapping
 
 from perfgate.errors import UsageError
 from perfgate.records.cost import OwnPrice
-from perfgate.records.hardware import OWN, Offer, Platform
+from perfgate.records.hardware import CPU, OWN, Offer, Platform
 
 HOURS_PER_YEAR = 8760.0
-DECLARED = "declared in perfgate.toml"
-COMPUTED = "on-premises costs of perfgate.toml"
+DECLARED = "declared by its owner"
+COMPUTED = "what its owner says of purchase and power"
 
 
 def usd_per_hour(own: OwnPrice) -> float:
@@ -46,6 +46,9 @@ def usd_per_hour(own: OwnPrice) -> float:
     if not total > 0:
         msg = f"{_place(own)}: costs nothing; set usd_per_hour, or purchase_usd and usd_per_kwh"
         raise UsageError(msg)
+    if not math.isfinite(total):
+        msg = f"{_place(own)}: costs more than any number; correct purchase_usd, lifetime_years, power_w or duty"
+        raise UsageError(msg)
     return total
 
 
@@ -57,6 +60,11 @@ def offer(own: OwnPrice, platforms: Mapping[str, Platform], *, today: str) -> Of
     if own.count < 1:
         msg = f"{_place(own)}.count: is below 1; write how many devices the machine has"
         raise UsageError(msg)
+    share = _above_zero(own, "share", own.share)
+    if share > 1 and platforms[own.platform].kind != CPU:
+        # Several devices have several memories; only sockets of a CPU are one machine.
+        msg = f"{_place(own)}.share: is above 1; write count for several devices, and share for a part of one"
+        raise UsageError(msg)
     return Offer(
         provider=OWN,
         region=own.region,
@@ -66,7 +74,7 @@ def offer(own: OwnPrice, platforms: Mapping[str, Platform], *, today: str) -> Of
         usd_per_hour=usd_per_hour(own),
         terms=OWN,
         date=own.date or today,
-        share=_above_zero(own, "share", own.share),
+        share=share,
         memory_bytes=own.memory_bytes,
         source=DECLARED if own.usd_per_hour is not None else COMPUTED,
     )

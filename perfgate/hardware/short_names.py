@@ -16,8 +16,8 @@ _SPELLED = {
     "rx": "RX", "super": "SUPER", "sxm": "SXM", "ti": "Ti", "titan": "TITAN", "tpu": "TPU", "xp": "Xp", "xt": "XT",
     "xtx": "XTX",
 }  # fmt: skip
-# ``1g.5gb`` of a slice, ``v5e`` of a TPU, ``i9`` of a processor.
-_LOWER = re.compile(r"\d+[cg]\.\d+gb|v\d[a-z]?|i\d")
+# ``1g.5gb`` and ``1of8`` of a slice, ``v5e`` of a TPU, ``i9`` of a processor.
+_LOWER = re.compile(r"\d+[cg]\.\d+gb|\d+of\d+|v\d[a-z]?|i\d")
 _WORD = re.compile(r"[a-z]{4,}\d*")
 _DIGIT = re.compile(r"\d")
 

@@ -8,67 +8,62 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from datetime import date
+from dataclasses import dataclass, replace
 
 from perfgate.config import prices as price_files
 from perfgate.cost import compare, ways
-from perfgate.cost.runner import Runner, runner
+from perfgate.cost.runner import runner
 from perfgate.cost.times import Anchor, RooflineTimes
 from perfgate.errors import UsageError
 from perfgate.hardware import offers
+from perfgate.pipeline import cost_claims as claims
 from perfgate.records.cost import CostPolicy, CostReport, Device, Prices, RooflineSummary, Way, WorkloadCost
 from perfgate.records.evidence import Measurements, SideEvidence, WorkloadEvidence
 from perfgate.records.hardware import CPU, GPU, Market, MeasuredRoofline, Platform
 from perfgate.records.policy import Policy
+from perfgate.records.workload import Workload
 from perfgate.roofline import machine
+from perfgate.roofline.probes import possible
 from perfgate.roofline.summary import summary
 from perfgate.stats.pairs import side_values
+from perfgate.stats.sequential import one_sided_lower
 
 CPU_DEVICE = "cpu"
 _Z90 = 1.645
+# What wrong prices, requirements and counts end in.
+_FAULTS = (UsageError, ValueError, ArithmeticError)
+_REASON = 300
+# Of each direction in which two sides' times are said to differ.
+_ALPHA = 0.0005
+
+_Sides = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def costs(measurements: Measurements, policy: Policy, private: Prices | None = None) -> CostReport | None:
-    """What the counted workloads cost; None where that is switched off or nothing was counted.
+    """What the workloads cost; None where that is switched off or nothing was to be measured.
 
-    A fault in prices or requirements is a warning in the report: it never hides a verdict.
+    A fault in prices, requirements or counts is a warning in the report and never hides a verdict: rows in US dollars
+    rest on measured times and the runner's price alone, which is known without looking for platforms.
     """
     rules = policy.cost
-    counted = [evidence for evidence in measurements.workloads if not evidence.informative and _totals(evidence)]
-    if not rules.enabled or not counted:
+    judged = [evidence for evidence in measurements.workloads if not evidence.informative]
+    if not rules.enabled or not judged:
         return None
-    try:
-        return _report(measurements, rules, counted, price_files.merged(rules.prices, private or Prices()))
-    except (UsageError, ValueError, ArithmeticError) as error:
-        # Also what a hostile artifact counts must not keep the publish stage from its verdict.
-        return CostReport(warnings=(f"costs could not be worked out: {error}",))
-
-
-def market_of(prices: Prices, started_at: str) -> Market:
-    """All offers as of the day of a run (ISO 8601), so that a report made again later is the same."""
-    return offers.market(prices, today=date.fromisoformat(started_at[:10]))
-
-
-def _totals(evidence: WorkloadEvidence) -> bool:
-    return evidence.base.totals is not None or evidence.head.totals is not None
-
-
-def _report(
-    measurements: Measurements, rules: CostPolicy, counted: Sequence[WorkloadEvidence], prices: Prices
-) -> CostReport:
-    market = market_of(prices, measurements.run.started_at)
+    market, fault = _market(price_files.merged(rules.prices, private or Prices()), measurements.run.started_at)
     hardware = measurements.environment.hardware
     # A machine with an accelerator holds the processor too, and is paid for as a whole.
-    devices = list(dict.fromkeys(evidence.workload.device for evidence in counted))
+    devices = list(dict.fromkeys(evidence.workload.device for evidence in judged))
     chief = next((device for device in devices if device != CPU_DEVICE), CPU_DEVICE)
     price = runner(hardware, chief, rules.runner, market)
-    workloads = []
-    for evidence in counted:
-        device = evidence.workload.device
-        here = price if device == chief else runner(hardware, device, "", market)
-        workloads.append(_workload(evidence, rules, market, price, here, measurements.rooflines))
+    machines = {device: runner(hardware, device, "", market).device for device in devices}
+    machines[chief] = price.device
+    asked = _Asked(rules, market, price.usd_per_hour, machines, tuple(filter(possible, measurements.rooflines)))
+    found = []
+    for number, evidence in enumerate(judged):
+        late = "" if number < claims.MOST_WORKLOADS else f"there are more than {claims.MOST_WORKLOADS} workloads"
+        found.append(_workload(evidence, asked, fault or late))
     return CostReport(
-        workloads=tuple(workloads),
+        workloads=tuple(found),
         runner_usd_per_hour=price.usd_per_hour,
         runner_price=price.text,
         runner_assumed=price.assumed,
@@ -78,83 +73,146 @@ def _report(
     )
 
 
-def _workload(
-    evidence: WorkloadEvidence,
-    rules: CostPolicy,
-    market: Market,
-    price: Runner,
-    here: Runner,
-    rooflines: Sequence[MeasuredRoofline],
-) -> WorkloadCost:
+def market_of(prices: Prices, started_at: str) -> Market:
+    """All offers as of the day of a run (ISO 8601), so that a report made again later is the same.
+
+    Raises UsageError where an own price or a factor makes no sense.
+    """
+    today, warning = claims.day(started_at)
+    market = offers.market(prices, today=today)
+    return replace(market, warnings=(warning, *market.warnings)) if warning else market
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What all workloads have in common; ``machines``: device -> what the catalogue knows it as."""
+
+    rules: CostPolicy
+    market: Market
+    usd_per_hour: float | None
+    machines: Mapping[str, Device | None]
+    rooflines: tuple[MeasuredRoofline, ...]
+
+
+def _market(prices: Prices, started_at: str) -> tuple[Market, str]:
+    """The offers, and why there are none where prices are wrong."""
+    try:
+        return market_of(prices, started_at), ""
+    except _FAULTS as error:
+        return Market(offers=()), str(error)
+
+
+def _workload(evidence: WorkloadEvidence, asked: _Asked, why: str) -> WorkloadCost:
+    """One workload's costs; ``why`` no platform is looked for, and what it costs on the runner is all there is."""
     workload = evidence.workload
-    own = rules.models.get(workload.model)
+    own = asked.rules.models.get(workload.model)
     question = compare.Question(
         model=workload.model,
         key=workload.key,
-        market=market,
-        runner_usd_per_hour=price.usd_per_hour,
-        requirements=rules.of(workload.model),
+        market=asked.market,
+        runner_usd_per_hour=asked.usd_per_hour,
+        requirements=asked.rules.of(workload.model),
         volume=None if own is None else own.volume,
     )
-    base_ns, head_ns = side_values(evidence.pairs, "latency")
-    base_peak, head_peak = side_values(evidence.pairs, "peak_memory")
-    base_tail, head_tail = _tails(evidence, question.requirements.percentile)
-    base = _side(evidence, evidence.base, base_ns, base_peak, base_tail, here.device, rooflines)
-    head = _side(evidence, evidence.head, head_ns, head_peak, head_tail, here.device, rooflines)
-    return compare.compare(question, base, head)
+    sides = _measured(evidence, question.requirements.percentile)
+    if not why:
+        try:
+            found = [_side(workload, side, asked) for side in sides]
+            return compare.compare(question, *found)
+        except _FAULTS as error:
+            why = str(error)
+    return compare.compare(question, *(_priced(workload, side, why) for side in sides))
 
 
-def _tails(evidence: WorkloadEvidence, percentile: float) -> tuple[float | None, float | None]:
-    """Step time at ``percentile`` over its median, of base and head, where that percentile was measured."""
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What is known of one side.
+
+    ``middle`` ns is its own time; other platforms are told from ``step_ns``, times of single processes in ns. ``peak``
+    in bytes, 0: none. ``tail``: step time at the asked percentile over its median.
+    """
+
+    facts: SideEvidence
+    middle: float | None
+    step_ns: Sequence[float]
+    peak: float
+    tail: float | None
+
+
+def _measured(evidence: WorkloadEvidence, percentile: float) -> list[_Measured]:
+    """Base and head. Times that nobody can tell apart are one time: noise must not move a recommendation."""
+    facts = (evidence.base, evidence.head)
+    peaks = [max(values, default=0.0) for values in side_values(evidence.pairs, "peak_memory")]
+    own = side_values(evidence.pairs, "latency")
     name = {0.9: "latency_p90", 0.99: "latency_p99"}.get(percentile)
-    if name is None:
-        return None, None
-    middles, ends = side_values(evidence.pairs, "latency"), side_values(evidence.pairs, name)
+    tails = _over(side_values(evidence.pairs, name), own) if name else ((), ())
+    times, ends = _pooled(*own), _pooled(*tails)
+    return [
+        _Measured(side, _geometric_mean(ns), step_ns, peak, _geometric_mean(end))
+        for side, ns, step_ns, peak, end in zip(facts, own, times, peaks, ends, strict=True)
+    ]
+
+
+def _over(ends: _Sides, middles: _Sides) -> _Sides:
+    """Ratios of both sides; () for a side that lacks one of both."""
     base, head = (
-        statistics.median(end / middle for end, middle in zip(side_ends, side_middles, strict=True))
+        tuple(end / middle for end, middle in zip(side_ends, side_middles, strict=True))
         if side_ends and side_middles and min(side_middles) > 0
-        else None
+        else ()
         for side_ends, side_middles in zip(ends, middles, strict=True)
     )
     return base, head
 
 
-def _side(
-    evidence: WorkloadEvidence,
-    facts: SideEvidence,
-    step_ns: Sequence[float],
-    peaks: Sequence[float],
-    tail: float | None,
-    device: Device | None,
-    rooflines: Sequence[MeasuredRoofline],
-) -> compare.Side | None:
-    if facts.totals is None:
-        return None
-    workload = evidence.workload
-    on_accelerator = workload.device != CPU_DEVICE
-    peak = round(max(peaks)) if peaks and on_accelerator else None
+def _pooled(base: Sequence[float], head: Sequence[float]) -> _Sides:
+    """Both sides' values as they are where they certainly differ, else all of them for both."""
+    both = (*base, *head)
+    if not base or not head or min(both) <= 0:
+        return tuple(base), tuple(head)
+    ratios = [math.log(after / before) for before, after in zip(base, head, strict=True)]
+    bounds = one_sided_lower(ratios, _ALPHA), one_sided_lower([-ratio for ratio in ratios], _ALPHA)
+    certain = any(bound is not None and bound > 0 for bound in bounds)
+    return (tuple(base), tuple(head)) if certain else (both, both)
+
+
+def _side(workload: Workload, known: _Measured, asked: _Asked) -> compare.Side | None:
+    """One side with its kernels, or without them where they are not known or cannot be true."""
+    totals, device = known.facts.totals, asked.machines.get(workload.device)
+    wrong = claims.wrong(workload, known.facts)
+    if totals is None or wrong:
+        return _priced(workload, known, wrong)
     way = Way(
         mode=workload.mode,
         batch=workload.batch,
         dtype=workload.dtype,
         compile=workload.compile,
-        totals=facts.totals,
-        items=facts.probes[0].items if facts.probes else workload.batch,
-        peak_bytes=peak,
+        totals=totals,
+        items=claims.items(workload, known.facts),
+        peak_bytes=round(known.peak) if known.peak > 0 and workload.device != CPU_DEVICE else None,
     )
-    measured = _probe(rooflines, workload.device, facts)
-    known: Mapping[str, MeasuredRoofline] = {}
+    measured = _probe(asked.rooflines, workload.device, known.facts)
+    probes: Mapping[str, MeasuredRoofline] = {}
     if measured is not None and device is not None:
-        known = {device.platform.name: measured}
-    middle = _geometric_mean(step_ns)
-    anchors = () if device is None or middle is None else (_anchor(way, device, step_ns, middle),)
+        probes = {device.platform.name: measured}
+    middle = _geometric_mean(known.step_ns)
+    anchors = () if device is None or middle is None else (_anchor(way, device, known.step_ns, middle),)
     return compare.Side(
         way=way,
-        tail=tail,
-        times=RooflineTimes(measured=known, anchors=anchors),
-        step_ns=middle,
-        roofline=_summary(way, device, measured, middle),
+        tail=known.tail,
+        times=RooflineTimes(measured=probes, anchors=anchors),
+        step_ns=known.middle,
+        roofline=_summary(way, device, measured, known.middle),
     )
+
+
+def _priced(workload: Workload, known: _Measured, why: str) -> compare.Side | None:
+    """One side without its kernels, and ``why``; None where it was not timed either."""
+    if known.middle is None:
+        return None
+    # A reason may quote a name of the artifact, or stand on several lines.
+    said = " ".join(why.split())[:_REASON]
+    items = claims.items(workload, known.facts)
+    return compare.Side(way=None, times=RooflineTimes(), items=items, why=said, step_ns=known.middle)
 
 
 def _probe(rooflines: Sequence[MeasuredRoofline], device: str, facts: SideEvidence) -> MeasuredRoofline | None:

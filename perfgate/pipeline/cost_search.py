@@ -8,17 +8,21 @@ from datetime import UTC, datetime
 
 from perfgate.bench import machine as this_machine
 from perfgate.config import cost_options, prices
-from perfgate.cost import fleet, optimise
+from perfgate.cost import filters, fleet, optimise
+from perfgate.cost.posing import items_per_month
 from perfgate.cost.runner import recognised
-from perfgate.cost.times import RooflineTimes
-from perfgate.errors import UsageError
+from perfgate.cost.times import RooflineTimes, Times
+from perfgate.errors import MeasuringError, UsageError
+from perfgate.hardware import catalogue
 from perfgate.pipeline.cost import market_of
 from perfgate.pipeline.count import CountRequest, count_grid
+from perfgate.pipeline.estimates import cached
 from perfgate.pipeline.request import Ports
 from perfgate.pipeline.roofline import known
+from perfgate.pipeline.times import EstimatedTimes
 from perfgate.pipeline.working_tree import configuration
 from perfgate.records.cost import Answer, CostPolicy, FleetPlan, Load, Prices, Requirements, Volume, Way
-from perfgate.records.hardware import MeasuredRoofline
+from perfgate.records.hardware import Market, MeasuredRoofline
 
 EAGER = "eager"
 
@@ -42,42 +46,84 @@ class CostRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """``requirements`` and ``volume`` as they were in force; ``ways`` what was counted."""
+    """``requirements`` and ``volume`` as they were in force; ``ways`` what was counted.
+
+    ``usd_per_month`` of the cheapest configuration at ``volume``, whose steps are those of the first way.
+    """
 
     model: str
     answer: Answer
     requirements: Requirements
     volume: Volume | None
     ways: tuple[Way, ...]
+    usd_per_month: float | None = None
     plan: FleetPlan | None = None
 
 
-def search(request: CostRequest, ports: Ports) -> Found:
-    """The optimum for every counted way together. Raises UsageError, ConfigError and MeasuringError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What hardware is looked for with: the counted ways, all offers, requirements and volume in force, and times."""
+
+    ways: tuple[Way, ...]
+    market: Market
+    requirements: Requirements
+    volume: Volume | None
+    times: Times
+    prices: Prices
+
+
+def posed(request: CostRequest, ports: Ports) -> Problem:
+    """The problem of a request, its model counted. Raises UsageError, ConfigError and MeasuringError."""
     config = configuration(request.count.root, request.count.config_file)
     rules = config.policy.cost if config is not None else CostPolicy()
     own = rules.models.get(request.count.entry)
     asked = cost_options.read(request.given, rules.of(request.count.entry))
-    volume = asked.volume or (None if own is None else own.volume)
     everything = prices.merged(rules.prices, request.private)
     market = market_of(everything, datetime.now(UTC).isoformat())
-    ways = _ways(request, ports)
-    times = RooflineTimes(measured=_measured(request, ports))
+    # Counting a large model takes minutes: a name that nobody knows is said before.
+    filters.check_names(market, asked.requirements, catalogue.platforms())
+    return Problem(
+        market=market,
+        ways=_ways(request, ports),
+        requirements=asked.requirements,
+        volume=asked.volume or (None if own is None else own.volume),
+        times=_times(request, ports),
+        prices=everything,
+    )
+
+
+def _times(request: CostRequest, ports: Ports) -> Times:
+    """The estimator that a gate or `perfgate estimate fit` left here, before the roofline."""
+    roofline = RooflineTimes(measured=_measured(request, ports))
+    model = cached(request.count.root)
+    return roofline if model is None else EstimatedTimes(model, roofline)
+
+
+def search(request: CostRequest, ports: Ports) -> Found:
+    """The optimum for every counted way together. Raises UsageError, ConfigError and MeasuringError."""
+    problem = posed(request, ports)
+    ways, market, times, volume = problem.ways, problem.market, problem.times, problem.volume
     ports.progress.step("Searching", 0, 0, None)
-    answer = optimise.optimise(ways, market, asked.requirements, times, volume=volume)
+    answer = optimise.optimise(ways, market, problem.requirements, times, volume=volume)
     plan = None
     if request.load is not None:
-        load, one = _fleet(request.load, asked.requirements)
+        load, one = _fleet(request.load, problem.requirements)
         points = optimise.machines(ways, market, one, times, volume=volume)
-        plan = fleet.plan(points, load, egress_usd_per_gib=everything.egress_usd_per_gib)
+        plan = fleet.plan(points, load, egress_usd_per_gib=problem.prices.egress_usd_per_gib)
     return Found(
         model=request.count.entry,
         answer=answer,
-        requirements=asked.requirements,
+        requirements=problem.requirements,
         volume=volume,
         ways=ways,
+        usd_per_month=_monthly(answer, items_per_month(volume, ways[0])),
         plan=plan,
     )
+
+
+def _monthly(answer: Answer, items: float | None) -> float | None:
+    best = answer.cheapest
+    return None if best is None or items is None else items * best.usd_per_1m_items / 1e6
 
 
 def _fleet(load: Load, requirements: Requirements) -> tuple[Load, Requirements]:
@@ -93,6 +139,9 @@ def _fleet(load: Load, requirements: Requirements) -> tuple[Load, Requirements]:
 
 def _ways(request: CostRequest, ports: Ports) -> tuple[Way, ...]:
     counted = count_grid(request.count, ports, batches=request.batches, dtypes=request.dtypes)
+    if not any(graph.totals.kernels for _, graph in counted):
+        msg = f"{request.count.entry}: one step runs no operator that takes time, so there is nothing to price"
+        raise MeasuringError(msg)
     return tuple(
         Way(
             mode=workload.mode,

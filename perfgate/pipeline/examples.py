@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from perfgate.cost.runner import recognised
+from perfgate.pipeline.sample_record import disturbed
 from perfgate.records.baseline import BaselineRecord
 from perfgate.records.estimate import ENERGY, PEAK_MEMORY, STEP_TIME, UTILISATION, Example, Machine
-from perfgate.records.hardware import CPU, GPU, MeasuredRoofline
+from perfgate.records.hardware import CPU, GPU, MeasuredRoofline, Platform
 from perfgate.store import structure
 
 CPU_DEVICE = "cpu"
@@ -27,10 +28,10 @@ def examples(
 
 
 def example(record: BaselineRecord, rooflines: Sequence[MeasuredRoofline] = ()) -> Example | None:
-    """The example of one record; None where it holds no kernels or no step time."""
+    """The example of one record; None where it holds no kernels or no step time, or was disturbed."""
     groups = structure.kernels(record.structure)
     step_ns = record.metrics.get("latency")
-    if not groups or not step_ns or step_ns <= 0:
+    if not groups or not step_ns or step_ns <= 0 or disturbed(record):
         return None
     workload = record.workload
     own = record.structure if isinstance(record.structure, Mapping) else {}
@@ -84,11 +85,14 @@ def machine(record: BaselineRecord, threads: int, rooflines: Sequence[MeasuredRo
             memory_bytes=0 if platform is None else platform.memory_bytes or 0,
             measured=True,
         )
-    if platform is None:
-        return Machine(name=name, kind=kind)
+    return Machine(name=name, kind=kind) if platform is None else of_platform(platform, share)
+
+
+def of_platform(platform: Platform, share: float = 1.0) -> Machine:
+    """A platform of the catalogue by its published peaks, or as much of it as a machine has."""
     return Machine(
-        name=name,
-        kind=kind,
+        name=platform.name,
+        kind=platform.kind,
         flop_per_s={dtype: rate * share for dtype, rate in platform.peak_flop_per_s.items()},
         bandwidth_bytes_per_s=platform.bandwidth_bytes_per_s * share,
         memory_bytes=platform.memory_bytes or 0,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,8 +18,11 @@ from perfgate.records.hardware import MeasuredRoofline
 from perfgate.records.protocol import Failed
 from perfgate.records.workload import SideConfig
 from perfgate.report.write import write_file
+from perfgate.roofline.probes import possible
 
 FORMAT = 1
+# A probe has some hundred bytes.
+_MOST_BYTES = 4 * 2**20
 FILE = FOLDER / "roofline.json"
 
 
@@ -35,6 +41,8 @@ def probe(
     """Measure every device now and keep the result. Raises MeasuringError, and UsageError for a wrong configuration."""
     config = configuration(root, config_file)
     side = config.side if config is not None else SideConfig(source="defaults")
+    # Before a minute of measuring and not after it.
+    _make_folder(root)
     found = []
     with opened(root, side, ports, python=python or side.python or fallback_python) as session:
         for number, device in enumerate(devices):
@@ -54,24 +62,40 @@ def keep(root: Path, hardware_id: str, measured: tuple[MeasuredRoofline, ...]) -
     others = {one.device: one for one in kept.rooflines.get(hardware_id, ())}
     others |= {one.device: one for one in measured}
     file = RooflineFile(format=FORMAT, rooflines={**kept.rooflines, hardware_id: tuple(others.values())})
-    try:
-        own_folder(root)
-        problem = write_file(root / FILE, wire.dumps(file, indent=1) + "\n")
-    except OSError as error:
-        problem = f"{root / FILE}: cannot be written ({error.strerror}); free the space or the folder's rights"
+    _make_folder(root)
+    problem = write_file(root / FILE, wire.dumps(file, indent=1) + "\n")
     if problem:
-        raise MeasuringError(problem)
+        # The remedy of the outputs (--out) is none here.
+        msg = f"{problem.partition(';')[0]}; remove what is there, or free the space"
+        raise MeasuringError(msg)
 
 
 def known(root: Path, hardware_id: str) -> tuple[MeasuredRoofline, ...]:
-    """Probes that were made on this hardware before; () where there are none."""
-    return _read(root).rooflines.get(hardware_id, ())
+    """Probes that were made on this hardware before; () where there are none. What cannot be true is none."""
+    return tuple(one for one in _read(root).rooflines.get(hardware_id, ()) if possible(one))
+
+
+def _make_folder(root: Path) -> None:
+    try:
+        own_folder(root)
+    except OSError as error:
+        msg = f"{root / FILE}: cannot be written ({error.strerror}); free the space or the folder's rights"
+        raise MeasuringError(msg) from None
 
 
 def _read(root: Path) -> RooflineFile:
     try:
-        kept = wire.loads(RooflineFile, (root / FILE).read_bytes())
+        kept = wire.loads(RooflineFile, _content(root / FILE))
     except (OSError, wire.WireError):
         # Lost or of another version: it is measured again when somebody asks.
         return RooflineFile(format=FORMAT)
     return kept if kept.format == FORMAT else RooflineFile(format=FORMAT)
+
+
+def _content(path: Path) -> bytes:
+    """The beginning of a regular file. Whoever wrote the checkout may have put a pipe or a device there."""
+    # Without O_NONBLOCK a pipe would be waited for.
+    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return file.read(_MOST_BYTES)

@@ -9,9 +9,10 @@ from perfgate import wire
 from perfgate.errors import MeasuringError, PerfgateError, StoreError, UsageError
 from perfgate.gate.judge import judge
 from perfgate.pipeline.cost import costs
+from perfgate.pipeline.estimates import estimated
 from perfgate.pipeline.measure import measure, start
 from perfgate.pipeline.request import MeasureRequest, Ports
-from perfgate.pipeline.working_tree import FOLDER, own_folder
+from perfgate.pipeline.working_tree import default_store
 from perfgate.records.cost import Prices
 from perfgate.records.evidence import FORMAT, Measurements, RunError
 from perfgate.records.policy import Acceptance, Policy
@@ -21,8 +22,6 @@ from perfgate.store.from_evidence import records_of
 from perfgate.store.open import open_store
 
 MEASUREMENTS_FILE = "measurements.json"
-
-DEFAULT_STORE = FOLDER / "baselines.sqlite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ def run(
     draft = start(request)
 
     def check_store(configured: str) -> None:
-        open_store(store_url or configured or _default_store(draft.root or request.root)).close()
+        open_store(store_url or configured or default_store(draft.root or request.root)).close()
 
     measurements = measure(draft, request, replace(ports, check_store=check_store))
     problem = None
@@ -60,7 +59,11 @@ def run(
         save(measurements, out)
     except PerfgateError as error:
         problem = error
-    measurements = record(measurements, store_url or draft.store_url, root=draft.root or request.root)
+    root = draft.root or request.root
+    measurements = record(measurements, store_url or draft.store_url, root=root)
+    measurements = estimate(measurements, store_url or draft.store_url, root=root)
+    if measurements.estimator is not None and problem is None:
+        save(measurements, out)
     result = derive(measurements, measurements.policy, out=out, template=template)
     return replace(result, problem=problem or result.problem)
 
@@ -97,22 +100,23 @@ def record(measurements: Measurements, store_url: str, *, root: Path, default_br
     if not records or measurements.error is not None:
         return measurements
     try:
-        with open_store(store_url or _default_store(root)) as store:
+        with open_store(store_url or default_store(root)) as store:
             store.record(records)
     except StoreError as error:
         return replace(measurements, error=RunError(exit_code=error.exit_code, message=str(error)))
     return measurements
 
 
-def _default_store(root: Path) -> str:
-    path = root / DEFAULT_STORE
+def estimate(measurements: Measurements, store_url: str, *, root: Path) -> Measurements:
+    """``measurements`` with what the estimator, fitted again on the database, says of them; shown and never judged."""
+    if measurements.error is not None or not measurements.workloads:
+        return measurements
     try:
-        own_folder(root)
-    except OSError as error:
-        remedy = "name another database with --store or `store` in perfgate.toml"
-        msg = f"{path}: cannot be written ({error.strerror}); {remedy}"
-        raise StoreError(msg) from None
-    return str(path)
+        with open_store(store_url or default_store(root)) as store:
+            return estimated(measurements, store, root)
+    except StoreError as error:
+        note = f"The estimator could not read the database: {error}"
+        return replace(measurements, notes=(*measurements.notes, note))
 
 
 def derive(

@@ -12,13 +12,14 @@ from perfgate.bench import machine
 from perfgate.bench.session import HEAD, Options, Session, Side
 from perfgate.changes import setup
 from perfgate.config.load import FILES, Config, load, read_tree
-from perfgate.errors import MeasuringError, UsageError
+from perfgate.errors import MeasuringError, StoreError, UsageError
 from perfgate.pipeline.request import CONFIG_FILE, Ports
 from perfgate.records.protocol import Failed
 from perfgate.records.workload import SideConfig
 
 # What perfgate keeps below the repository's root; the folder ignores itself, so that `git status` stays clean.
 FOLDER = Path(".perfgate")
+DEFAULT_STORE = FOLDER / "baselines.sqlite"
 
 
 def own_folder(root: Path) -> Path:
@@ -27,6 +28,18 @@ def own_folder(root: Path) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / ".gitignore").write_text("*\n", encoding="utf-8")
     return folder
+
+
+def default_store(root: Path) -> str:
+    """The database where none is configured. Raises StoreError where its folder cannot be made."""
+    path = root / DEFAULT_STORE
+    try:
+        own_folder(root)
+    except OSError as error:
+        remedy = "name another database with --store or `store` in perfgate.toml"
+        msg = f"{path}: cannot be written ({error.strerror}); {remedy}"
+        raise StoreError(msg) from None
+    return str(path)
 
 
 @contextmanager

@@ -14,8 +14,9 @@ class BaselineRecord:
     """Fields that nobody fills yet are None. ``record_id`` is the SHA-256 of the rest, given by the store.
 
     ``model_key`` is repository-relative (``owner/name:model`` or ``model``). ``namespace`` is ``base`` (on the default
-    branch), ``pr/N``, ``unmerged`` (elsewhere in CI) or ``local`` (outside CI). ``samples`` holds metric -> raw
-    samples, capped. ``metrics`` holds metric -> value in ``units[metric]``. Times are UTC ISO 8601 with ``Z``.
+    branch), ``pr/N``, ``unmerged`` (elsewhere in CI), ``local`` (outside CI) or ``sample`` (sample workloads).
+    ``samples`` holds metric -> raw samples, capped. ``metrics`` holds metric -> value in ``units[metric]``. Times are
+    UTC ISO 8601 with ``Z``.
     """
 
     model_key: str

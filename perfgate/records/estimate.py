@@ -122,7 +122,8 @@ class Job:
     """What hardware is wanted for: either a rate without end, or an amount of work by a deadline.
 
     ``epochs`` passes over ``dataset_items``, or ``items``; ``items_per_s`` for serving. Other limits are those of
-    ``cost.Requirements``. ``confidence``: of the interval whose upper end has to meet the limits.
+    ``cost.Requirements``. ``confidence``: of the interval whose upper end has to meet the limits. ``start_up_s``:
+    until a machine is there, has its image and its data, and does the first item; it is paid for.
     """
 
     items: float | None = None
@@ -132,3 +133,57 @@ class Job:
     deadline_s: float | None = None
     budget_usd: float | None = None
     confidence: float = 0.9
+    start_up_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceEstimate:
+    """One step on a platform that is asked about. ``memory`` None: not estimated; ``fits`` None: nobody can say."""
+
+    platform: str
+    step_time: Estimate
+    memory: Estimate | None = None
+    fits: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideEstimate:
+    """One side of a workload: measured against what its structure explains on this runner.
+
+    ``runner`` rests on other models and conditions, never on this run's own measurement of this model. ``surprise``:
+    what is out of its interval, as a sentence without a full stop; empty where nothing is.
+    """
+
+    runner: Estimate | None = None
+    measured_ns: float | None = None
+    devices: tuple[DeviceEstimate, ...] = ()
+    surprise: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadEstimate:
+    """Base and head of one workload; ``key`` as in ``Workload.key``. None: that side was not counted."""
+
+    model: str
+    key: str
+    base: SideEstimate | None = None
+    head: SideEstimate | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorReport:
+    """The estimator of a run: fitted again on ``examples`` of ``groups`` groups, and what it says.
+
+    ``used`` False: nothing of it counts; ``reason`` says why (too few examples, worse than before, no time left).
+    ``accuracy`` is on held-out groups. ``content``: hash of what it was fitted on; ``seconds``: what that took.
+    """
+
+    used: bool
+    reason: str = ""
+    examples: int = 0
+    groups: int = 0
+    content: str = ""
+    seconds: float = 0.0
+    accuracy: tuple[Accuracy, ...] = ()
+    workloads: tuple[WorkloadEstimate, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from perfgate.records.estimate import EstimatorReport
 from perfgate.records.graph import Difference, Totals
 from perfgate.records.hardware import MeasuredRoofline
 from perfgate.records.policy import Acceptance, Plan, Policy
@@ -177,7 +178,8 @@ class Measurements:
     """The whole file. ``policy`` is the one measured under; the publish stage reads its own from base.
 
     ``unmeasured`` is the reason for which nothing was measured on purpose (a fork, the kill switch); empty: it was.
-    ``rooflines``: pi and beta of this runner's devices, as probed here before.
+    ``rooflines``: pi and beta of this runner's devices, as probed here before. ``estimator``: what was fitted on the
+    database after measuring, and what it says of these workloads; shown, never judged.
     """
 
     format: int
@@ -195,3 +197,4 @@ class Measurements:
     unmeasured: str = ""
     error: RunError | None = None
     rooflines: tuple[MeasuredRoofline, ...] = ()
+    estimator: EstimatorReport | None = None

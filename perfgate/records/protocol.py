@@ -12,7 +12,7 @@ being timed is stopped (SIGSTOP) by the parent.
     bench -> factory:  Prepare -> Prepared | Failed     Fork -> Forked      (EOF ends the factory)
     bench -> child:    Open    -> Opened   | Failed     Time -> Timed | Failed
                        Finish  -> Finished | Failed     Count -> Counted | Failed
-                       (EOF ends the child)
+                       Sample  -> Sampled  | Failed     (EOF ends the child)
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from perfgate.records.graph import Profile, Trace
+from perfgate.records.sampling import Condition
 from perfgate.records.workload import ModelSpec, Workload
 
 # What a model runs in, by the name of the module.
@@ -263,6 +264,40 @@ class Saturated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Build a sample network and take its first step; ``Time`` and ``Finish`` follow as after ``Open``.
+
+    ``trace`` True: trace one step instead, on tensors without contents; nothing runs, and nothing may follow.
+    """
+
+    condition: Condition
+    seed: int = 0
+    trace: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """A sample network that has taken its first step, or its trace.
+
+    Sizes in bytes: ``weight_bytes`` parameters and buffers, ``disk_bytes`` the saved weights, ``input_bytes`` the
+    inputs of one step, ``resting_bytes`` what the process held before the network was built (None: unknown),
+    ``reserved_bytes`` what the accelerator's allocator keeps after the first step (None: no accelerator).
+    """
+
+    first_step_ns: int = 0
+    devices: tuple[str, ...] = ("cpu",)
+    params: int = 0
+    weight_bytes: int = 0
+    disk_bytes: int = 0
+    input_bytes: int = 0
+    resting_bytes: int | None = None
+    reserved_bytes: int | None = None
+    structure: object = None
+    trace: Trace | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """The user's code, or the tree it came from, is at fault.
 
@@ -280,5 +315,5 @@ class Failed:
 
 FactoryRequest = Prepare | Fork
 FactoryReply = Prepared | Forked | Failed
-ChildRequest = Prepare | Open | Time | Finish | Count | Saturate
-ChildReply = Prepared | Opened | Timed | Finished | Counted | Saturated | Failed
+ChildRequest = Prepare | Open | Time | Finish | Count | Saturate | Sample
+ChildReply = Prepared | Opened | Timed | Finished | Counted | Saturated | Sampled | Failed

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from perfgate.records.cost import CostReport
+from perfgate.records.estimate import EstimatorReport
 from perfgate.records.evidence import Environment, Revision, RunInfo, Skipped
 from perfgate.records.graph import Difference, Totals
 
@@ -128,6 +129,6 @@ class Report:
     skipped: tuple[Skipped, ...] = ()
     notes: tuple[str, ...] = ()
     software: dict[str, str] = field(default_factory=dict)
-    estimator: object = None
+    estimator: EstimatorReport | None = None
     cost: CostReport | None = None
     placement: object = None

@@ -34,6 +34,9 @@ _FORMS = {
 # Counts and times may come from a file that somebody uploaded: a part past this is none.
 _LARGEST_SHARE = 1e6
 
+# Kinds of things that ``Excluded.what`` counts; any other text names them.
+COUNTED = ("offers", "configurations")
+
 CHEAPEST = "cheapest"
 KNEE = "knee"
 
@@ -189,6 +192,14 @@ def named(point: Point) -> str:
     return f"{device(point)} ({', '.join(part for part in parts if part)})"
 
 
+def left_out(what: str, reason: str, count: int) -> str:
+    """Why something was left out, with how many: ``493 offers: spot: not one of the asked terms``."""
+    many = units.quantity(count, "count")
+    if what in COUNTED:
+        return f"{many} {what.removesuffix('s') if count == 1 else what}: {reason}"
+    return f"{many} × {what}: {reason}"
+
+
 def hourly(usd: float | None) -> str:
     """``$2.10/h``; ``n/a`` for None."""
     return units.NOT_AVAILABLE if usd is None else f"{units.money(usd)}/h"
@@ -336,7 +347,8 @@ def _shared(offer: Offer) -> str:
         return name
     known = catalogue.platforms().get(offer.platform)
     if known is not None and known.cores and not offer.share.is_integer():
-        return f"{round(offer.share * known.cores)} cores of {name}"
+        cores = round(offer.share * known.cores)
+        return f"{cores} core{'' if cores == 1 else 's'} of {name}"
     return f"{100 * offer.share:.3g} % of one {name}" if offer.share < 1 else f"{offer.share:.3g} × {name}"
 
 

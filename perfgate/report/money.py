@@ -39,15 +39,15 @@ def _monthly(item: Priced, found: CostReport, *, named: bool) -> str:
     if volume is None or head is None:
         return ""
     at = f"At the declared {amount(volume, item.result)} a month{f' of {item.name}' if named else ''}: "
-    if head.usd_per_month is None:
+    before, now = item.month
+    if now is None:
         if head.cheapest_usd_per_month is None:
             return ""
         why = f" ({found.runner_price})" if found.runner_price else ""
         change, _ = _change(base.cheapest_usd_per_month if base else None, head.cheapest_usd_per_month)
         return f"{at}{change} a month on the cheapest platform; no price for this runner{why}"
     assumed = f", whose price is assumed: {price(found)}" if found.runner_assumed else ""
-    before = base.usd_per_month if base else None
-    change, step = _change(before, head.usd_per_month)
+    change, step = _change(before, now)
     if step and not _certain(item.result):
         return f"{at}{change} a month on this runner, no certain change{assumed}"
     if step:
@@ -110,12 +110,8 @@ def _modelled(point: Point) -> str:
 def _others(others: list[Priced]) -> str:
     if not others:
         return ""
-    months = [(item.entry.base, item.entry.head) for item in others if item.entry.volume and _certain(item.result)]
-    steps = [
-        head.usd_per_month - base.usd_per_month
-        for base, head in months
-        if base and head and base.usd_per_month is not None and head.usd_per_month is not None
-    ]
+    months = [item.month for item in others if item.entry.volume and _certain(item.result)]
+    steps = [head - base for base, head in months if base is not None and head is not None]
     together = f", together {units.money(sum(steps), sign=True)} a month" if any(steps) else ""
     return f"And {len(others)} more workload{'' if len(others) == 1 else 's'}{together}: see below"
 

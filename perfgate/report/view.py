@@ -14,8 +14,9 @@ from perfgate import units
 from perfgate.records import metrics
 from perfgate.records import report as verdicts
 from perfgate.records.report import ModelResult, Report
-from perfgate.report import counts, filters, fronts, money, operators, workload_costs
+from perfgate.report import counts, estimates, filters, fronts, money, operators, workload_costs
 from perfgate.report.counts import CountRow
+from perfgate.report.estimates import EstimateRow
 from perfgate.report.fronts import Front
 from perfgate.report.operators import OperatorLine
 from perfgate.report.rows import Row, is_news, report_rows
@@ -99,7 +100,7 @@ class View:
     ``operators``: which operators differ, workload by workload; ``counts``: one row for each workload that was counted,
     ``convention`` says what its letters mean. ``money``: what stands behind "Money.", or empty; ``costs``: one row for
     each workload whose cost is known, ``fronts`` their charts, ``cost_facts`` whose prices these are (``cost_details``
-    for the full report).
+    for the full report). ``estimates``: the estimator's answers, ``estimator_facts`` how good they are.
     """
 
     icon: str
@@ -121,6 +122,8 @@ class View:
     fronts: Part[Front]
     cost_facts: Part[Fact]
     cost_details: Part[Fact]
+    estimates: Part[EstimateRow]
+    estimator_facts: Part[Fact]
     findings: Part[Finding]
     skipped: Part[Fact]
     notes: Part[str]
@@ -166,6 +169,8 @@ def build(
         fronts=Part(items=tuple(charts), total=all_charts),
         cost_facts=_part([Fact(label=fact.label, text=fact.text) for fact in workload_costs.facts(report)]),
         cost_details=_part([Fact(label=fact.label, text=fact.text) for fact in workload_costs.details(report)]),
+        estimates=_part(estimates.rows(report)),
+        estimator_facts=_part([Fact(label=fact.label, text=fact.text) for fact in estimates.facts(report)]),
         findings=_part(_findings(report)),
         skipped=_part([Fact(label=item.model, text=item.reason) for item in report.skipped]),
         notes=_part(report.notes),

@@ -18,10 +18,13 @@ from perfgate.report.rows import unbroken
 _NAME = 60
 # Ties beyond these are counted.
 _TIED = 3
+# Of hundreds of workloads each may have its own.
+_WARNINGS = 12
 # Reasons for leaving offers out may be as many as there are rules; the rest is counted.
 _EXCLUDED = 12
 # Price lists up to these are named one by one.
 _FEW_LISTS = 4
+_MONTHLY = "monthly_cost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,18 @@ class Priced:
     def name(self) -> str:
         """``resnet50 · train · b32``, short enough for a sentence."""
         return f"{self.entry.model[:_NAME]} · {self.label[:_NAME]}"
+
+    @property
+    def month(self) -> tuple[float | None, float | None]:
+        """USD a month on the runner, of base and of head.
+
+        The table's own numbers where it has the row: those of the pairs that decided, of which the verdict speaks.
+        """
+        for row in self.result.metrics if self.result else ():
+            if row.metric == _MONTHLY and row.base is not None and row.head is not None:
+                return row.base, row.head
+        base, head = (side.usd_per_month if side else None for side in (self.entry.base, self.entry.head))
+        return base, head
 
     @property
     def shown(self) -> SideCost | None:
@@ -118,8 +133,9 @@ def _answers(report: Report) -> list[Answer]:
 
 
 def _warnings(found: CostReport, answers: list[Answer]) -> list[str]:
-    texts = (*found.warnings, *(text for answer in answers for text in answer.warnings))
-    return list(dict.fromkeys(texts))
+    texts = list(dict.fromkeys((*found.warnings, *(text for answer in answers for text in answer.warnings))))
+    left = len(texts) - _WARNINGS
+    return texts if left <= 0 else [*texts[:_WARNINGS], f"{left} more warnings stand in report.json"]
 
 
 def _of_requirements(found: CostReport, answers: list[Answer]) -> tuple[Excluded, ...]:
@@ -199,13 +215,15 @@ def infeasible(answer: Answer, requirements: tuple[str, ...]) -> str:
 
 
 def _known(side: SideCost | None) -> bool:
-    return side is not None and bool(
-        side.roofline or side.answer.candidates or side.runner_usd_per_1k_steps is not None or side.usd_per_month
-    )
+    if side is None:
+        return False
+    answer = side.answer
+    priced = side.runner_usd_per_1k_steps is not None or bool(side.usd_per_month)
+    return priced or bool(side.roofline or answer.candidates or answer.warnings)
 
 
 def _first(item: Priced) -> tuple[bool, float, int]:
-    month = (item.entry.head.usd_per_month if item.entry.head else None) or 0.0
+    month = item.month[1] or 0.0
     severity = filters.severity(item.result.verdict) if item.result else 0
     return (not item.entry.moved, -month, severity)
 
@@ -288,7 +306,7 @@ def _excluded(entries: tuple[Excluded, ...]) -> list[Line]:
         counts[key] = max(counts.get(key, 0), entry.count)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     lines = [
-        Line(label="Left out", text=f"{units.quantity(count, 'count')} × {what}: {reason}")
+        Line(label="Left out", text=costs.left_out(what, reason, count))
         for (what, reason), count in ordered[:_EXCLUDED]
     ]
     if len(ordered) > _EXCLUDED:

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from perfgate.errors import StoreError
 from perfgate.records import metrics
 from perfgate.records.baseline import NAMESPACE_BASE, BaselineRecord
+from perfgate.records.sampling import NAMESPACE_SAMPLE
 
 NAMESPACE_LOCAL = "local"
 NAMESPACE_UNMERGED = "unmerged"  # measured in CI, neither on the default branch nor for a known pull request
 
 MAX_SAMPLES = 64
 
-_NAMESPACE = re.compile(rf"{NAMESPACE_BASE}|{NAMESPACE_LOCAL}|{NAMESPACE_UNMERGED}|pr/[1-9][0-9]*")
+_NAMESPACE = re.compile(rf"{NAMESPACE_BASE}|{NAMESPACE_LOCAL}|{NAMESPACE_UNMERGED}|{NAMESPACE_SAMPLE}|pr/[1-9][0-9]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -27,7 +28,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 def check(record: BaselineRecord) -> None:
     """Raises StoreError with the first thing that is wrong with ``record``.
 
-    Namespaces are ``base``, ``pr/N``, ``local`` and ``unmerged``. ``commit`` is a full id; it may be
+    Namespaces are ``base``, ``pr/N``, ``local``, ``unmerged`` and ``sample``. ``commit`` is a full id; it may be
     empty (an uncommitted tree) outside of ``base``. Every metric is a registered one in the
     registry's own unit, so that 1.2 ms and 1200 us can never be compared as 1.2 and 1200.
     """
@@ -66,7 +67,7 @@ def _keys(record: BaselineRecord) -> str:
         if not text or len(text) > 500 or _CONTROL.search(text):
             return f"{name} {text[:60]!r} must be 1 to 500 printable characters"
     if not _NAMESPACE.fullmatch(record.namespace):
-        return f"namespace {record.namespace!r} is none of base, pr/N, local, unmerged"
+        return f"namespace {record.namespace!r} is none of base, pr/N, local, unmerged, sample"
     if record.commit and not is_full_commit(record.commit):
         return f"commit {record.commit!r} is not a full commit id; give all 40 digits"
     if record.namespace == NAMESPACE_BASE and not record.commit:

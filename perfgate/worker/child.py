@@ -1,14 +1,14 @@
 """Floor 3, worker. The request loop of one workload's process.
 
-In: ``Prepare`` (only where started fresh), ``Open``, ``Time``, ``Finish``, or ``Count``, or ``Saturate``. Out: one
-reply each. The process ends after ``Finish`` or when the socket ends.
+In: ``Prepare`` (only where started fresh), ``Open`` or ``Sample``, ``Time``, ``Finish``, or ``Count``, or
+``Saturate``. Out: one reply each. The process ends after ``Finish`` or when the socket ends.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfgate.records.protocol import ChildRequest, Count, Failed, Finish, Open, Prepare, Saturate, Time
+from perfgate.records.protocol import ChildRequest, Count, Failed, Finish, Open, Prepare, Sample, Saturate, Time
 from perfgate.wire import WireError
 from perfgate.worker.failures import WorkerError, describe
 from perfgate.worker.preparing import Side, prepare
@@ -48,10 +48,8 @@ class Child:
             return _protocol(f"{type(request).__name__} came before Prepare", request)
         if isinstance(request, Count):
             return self._count(request, self._side)
-        if isinstance(request, Saturate):
-            from perfgate.worker.saturating import saturate
-
-            return saturate(request)
+        if isinstance(request, (Saturate, Sample)):
+            return self._without_model(request, self._side)
         if isinstance(request, Open):
             if self._session is not None:
                 return _protocol("a workload is open already: one process measures one workload", request)
@@ -71,6 +69,21 @@ class Child:
             return self._session.time(request)
         return self._session.finish()
 
+    def _without_model(self, request: Saturate | Sample, side: Side) -> object:
+        """What needs nothing of the user's."""
+        if isinstance(request, Saturate):
+            from perfgate.worker.saturating import saturate
+
+            return saturate(request)
+        if self._session is not None:
+            return _protocol("a workload is open already: one process samples one condition", request)
+        from perfgate.worker.networks import sampling
+
+        if request.trace:
+            return sampling.trace(request, side)
+        self._session, sampled = sampling.sample(request, side)
+        return sampled
+
     def _count(self, request: Count, side: Side) -> object:
         if self._session is not None:
             return _protocol("a workload is open already: count it in a process of its own", request)
@@ -83,7 +96,8 @@ class Child:
 
 
 _PHASES: dict[type, str] = {
-    Prepare: "import", Open: "build", Count: "build", Saturate: "timing", Time: "timing", Finish: "finish",
+    Prepare: "import", Open: "build", Count: "build", Sample: "build", Saturate: "timing", Time: "timing",
+    Finish: "finish",
 }  # fmt: skip
 
 

@@ -88,6 +88,12 @@ def high_water_bytes() -> int | None:
     return None if kib is None else kib * 1024
 
 
+def resident_bytes() -> int | None:
+    """What is resident now (VmRSS), in bytes; None where unknown."""
+    kib = _status_field("VmRSS")
+    return None if kib is None else kib * 1024
+
+
 def _status_field(name: str) -> int | None:
     try:
         lines = _STATUS.read_text(encoding="utf-8").splitlines()

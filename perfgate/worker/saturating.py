@@ -25,6 +25,8 @@ _REPETITIONS = 5
 _GROWTH = 8
 # Accelerators have room for streams that exceed any cache, also those that drivers do not tell of.
 _ACCELERATOR_STREAM = 2 * 2**30
+# Where a driver does not tell of the cache: four times that of small cards.
+_LEAST_STREAM = 16 * 2**20
 _SHARE_OF_MEMORY = 8
 _CACHES = 4
 _SCALE = 0.5
@@ -147,7 +149,7 @@ def _stream_bytes(device: Device, asked: int) -> int:
     free, _ = torch.cuda.mem_get_info(device.name)
     wanted = max(asked, _ACCELERATOR_STREAM, _CACHES * (_cache_bytes(device) or 0))
     size = min(wanted, int(free) // _SHARE_OF_MEMORY)
-    if size < _CACHES * (_cache_bytes(device) or 0):
+    if size < max(_LEAST_STREAM, _CACHES * (_cache_bytes(device) or 0)):
         refuse("oom", "timing", f"{device.name}: {free} bytes free are too few for arrays larger than its cache")
     return size
 

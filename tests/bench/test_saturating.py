@@ -57,6 +57,29 @@ def test_request__too_little_memory_is_refused_with_the_sizes(tmp_path, monkeypa
         saturating.request("cpu", root=root)
 
 
+def test_request__a_small_machine_whose_cache_nobody_knows_is_refused(tmp_path, monkeypatch):
+    free(monkeypatch, 2**30)
+    with pytest.raises(MeasuringError, match=r"3 arrays of 256 MiB, since the size of the cache is not known"):
+        saturating.request("cpu", root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("most", "used"),
+    [("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")],
+)
+def test_request__a_container_has_less_than_its_machine(tmp_path, monkeypatch, most, used):
+    free(monkeypatch, 64 * 2**30)
+    root = machine_with(tmp_path, [(0, 3, "3", "Unified", "128M", "0")])
+    limits = root / "sys/fs/cgroup"
+    (limits / most).parent.mkdir(parents=True)
+    (limits / most).write_text(f"{3 * 2**30}\n")
+    (limits / used).write_text(f"{2**30}\n")
+    with pytest.raises(MeasuringError, match=r"2\.00 GiB of memory are free"):
+        saturating.request("cpu", root=root)
+    (limits / most).write_text("max\n")
+    assert saturating.request("cpu", root=root).stream_bytes == 512 * 2**20
+
+
 def test_request__gpus_are_asked_for_tf32_and_no_float64():
     asked = saturating.request("cuda:1")
     assert asked.device == "cuda:1"

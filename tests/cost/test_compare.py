@@ -101,3 +101,28 @@ def test_platform__several_devices_are_said():
     point = best(compare.side_cost(question(), side(10, 5)))
     assert compare.platform(point) == "L4"
     assert compare.platform(replace(point, offer=replace(point.offer, count=2))) == "2 × L4"
+
+
+def test_compare__a_side_without_kernels_has_the_runners_money_and_moves_nothing():
+    blind = compare.Side(way=None, times=FakeTimes({}), items=4, step_ns=36e6, why="it was not counted")
+    asked = question(runner_usd_per_hour=2.0, volume=Volume(amount=40e6, unit=STEPS))
+    for base, head in ((side(10, 5, step_ns=36e6), blind), (blind, side(10, 5, step_ns=36e6))):
+        found = compare.compare(asked, base, head)
+        assert (found.moved, found.sentence) == (False, "")
+        for known in (found.base, found.head):
+            assert known is not None
+            assert known.usd_per_month == pytest.approx(800.0)
+    alone = compare.side_cost(asked, blind)
+    assert alone.answer.warnings == ("no platform was looked for: it was not counted",)
+    assert alone.cheapest_usd_per_month is None
+
+
+def test_compare__a_month_does_the_same_work_on_both_sides():
+    # Head's step has twice the items, so a month of base's steps needs half as many of head's.
+    asked = question(runner_usd_per_hour=2.0, volume=Volume(amount=40e6, unit=STEPS))
+    found = compare.compare(asked, side(10, 5, step_ns=36e6, batch=4), side(10, 5, step_ns=36e6, batch=8))
+    assert found.base is not None
+    assert found.head is not None
+    assert found.base.usd_per_month == pytest.approx(800.0)
+    assert found.head.usd_per_month == pytest.approx(400.0)
+    assert found.volume == Volume(amount=40e6, unit=STEPS)

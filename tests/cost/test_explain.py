@@ -29,6 +29,7 @@ def facts(**changes) -> Facts:
         ({}, "memory bound at I = 19 < 206 FLOP/B"),
         ({"time": {"bound": "compute", "intensity": 310.0}}, "compute bound at I = 310 > 206 FLOP/B"),
         ({"time": {"bound": "launch"}}, "launch bound: 161 kernels, 4.41 µs each"),
+        ({"time": {"bound": "launch"}, "kernels": 1}, "launch bound: 1 kernel, 710 µs each"),
         # What the sum of kernels says need not be what the step's own intensity says.
         (
             {"time": {"intensity": 310.0}},

@@ -42,6 +42,8 @@ ALL = {"aws/g6.xlarge on-demand", "gcp/g2-48 on-demand", "aws/g6e.xlarge on-dema
         ({"providers": ("gcp", "own")}, {"gcp/g2-48 on-demand", "own/rack own"}),
         ({"regions": ("eu-west-1",)}, {"aws/g6e.xlarge on-demand"}),
         ({"terms": ("spot",)}, {"aws/g6.xlarge spot"}),
+        # What `terms = "all"` becomes.
+        ({"terms": ()}, ALL | {"aws/g6.xlarge spot"}),
         ({"counts": (4,)}, {"gcp/g2-48 on-demand"}),
         ({"unavailable": ("aws",)}, {"gcp/g2-48 on-demand", "own/rack own"}),
         ({"unavailable": ("aws/g6.xlarge",)}, ALL - {"aws/g6.xlarge on-demand"}),
@@ -141,3 +143,19 @@ def test_check__the_defaults_are_fine():
 def test_names__shortens():
     assert names(["b", "a", "a"]) == "a, b"
     assert names("abcdefgh", most=2) == "a, b and 6 more"
+
+
+def test_select__all_stands_alone():
+    with pytest.raises(UsageError, match="'all' stands beside other names"):
+        selected(devices=("all", "l4"))
+
+
+def test_select__own_without_a_price_of_ones_own_says_how_to_declare_one():
+    with pytest.raises(UsageError, match=r"declare one under \[cost.prices\]"):
+        select(Market(offers=OFFERS[:2]), Requirements(providers=("own",)), PLATFORMS)
+
+
+def test_select__a_name_without_its_variant_suggests_the_variants():
+    platforms = {name: make_platform(name) for name in ("mi100", "h100-nvl", "h100-pcie", "h100-sxm", "gh200")}
+    with pytest.raises(UsageError, match="did you mean h100-nvl or h100-pcie or h100-sxm"):
+        select(Market(offers=OFFERS), Requirements(devices=("h100",)), platforms)

@@ -183,7 +183,7 @@ def test_optimise__a_limit_is_held_by_the_upper_end_of_the_interval():
     answer = solve(max_step_ns=1.2e6, sigma=0.2)
 
     assert answer.cheapest is None
-    assert any("1 configurations would meet 1.20 ms by their estimate" in text for text in answer.warnings)
+    assert any("1 configuration would meet 1.20 ms by the estimate" in text for text in answer.warnings)
     assert solve(max_step_ns=1.2e6).cheapest is not None
 
 
@@ -568,3 +568,15 @@ def test_machines__each_meets_the_requirements_by_itself():
 def test_machines__of_nothing_are_none():
     assert fleet_of([]) == ()
     assert fleet_of([make_offer("a", 1.0)], max_step_ns=1.0) == ()
+
+
+def test_optimise__numbers_that_overflow_are_left_out_without_a_warning_of_numpy():
+    # pytest turns a RuntimeWarning into an error. Prices and times of a few hundred orders of magnitude.
+    offers = (make_offer("a", 1e308), make_offer("b", 1e308, count=8), make_offer("c", 1.0))
+    times = FakeTimes({"a": 1e-305, "b": 1e290, "c": 1e6})
+    platforms = {"a": make_platform("a"), "b": make_platform("b", link_bytes_per_s=1e9), "c": make_platform("c")}
+    answer = optimise((make_way(1, mode="train"),), Market(offers=offers), Requirements(), times, platforms=platforms)
+    assert answer.candidates == answer.feasible + sum(item.count for item in answer.excluded)
+    for point in answer.front:
+        assert math.isfinite(point.usd_per_1m_items)
+        assert math.isfinite(point.utilisation)

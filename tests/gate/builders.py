@@ -154,13 +154,14 @@ def pairs(
     head_side: dict[str, Any] | None = None,
     per_round: int = 1,
     void: str = "",
+    base_ns: float = BASE_NS,
 ) -> tuple[Pair, ...]:
     """``head`` is head / base of step time: one number, or one for each pair."""
     rng = random.Random(seed)
     ratios = [head] * count if isinstance(head, (int, float)) else list(head)
     found = []
     for index, ratio in enumerate(ratios):
-        level = BASE_NS * rng.gauss(1, noise)
+        level = base_ns * rng.gauss(1, noise)
         slow = level * ratio * rng.gauss(1, noise)
         found.append(
             Pair(

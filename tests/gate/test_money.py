@@ -303,3 +303,11 @@ def test_finding__a_budget_that_head_breaks_and_base_kept(before, now, budget, h
     )
     assert reasons == ([expected] if said else [])
     assert report.verdict == "pass"
+
+
+def test_rows__a_declared_runner_that_nobody_knows_is_named():
+    under = gated(cost=CostPolicy(runner="own/rak"))
+    cost = CostReport(runner_price="unknown: runner = 'own/rak' under [cost] is no offer that is known")
+    found = row(judged(workload(1.2), under=under, cost=cost), "cost")
+    assert found.verdict == "inconclusive"
+    assert found.note == "no price for this runner: runner = 'own/rak' under [cost] is no offer that is known"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.hardware import catalogue
+from perfgate.hardware import catalogue, names
 from perfgate.hardware.names import parse
 from perfgate.hardware.tokens import split
 from tests.hardware.device_names import NAMES, UNKNOWN
@@ -114,3 +114,16 @@ def test_split__parts_of_a_name() -> None:
 def test_parse__another_makers_device_is_not_taken() -> None:
     assert parse("AMD L4") is None
     assert parse("Intel A10") is None
+
+
+@pytest.mark.parametrize("text", ["A" * 65_000, " " * 65_000, "1 " * 30_000, "NVIDIA L4" + " " * 60_000, "-" * 60_000])
+def test_parse__text_that_no_driver_writes_is_not_even_looked_at(text, monkeypatch) -> None:
+    # Blanks alone once took a minute and a half.
+    monkeypatch.setattr(names, "split", lambda _: pytest.fail("a pattern was tried"))
+    assert parse(text) is None
+
+
+def test_parse__blanks_do_not_count() -> None:
+    found = parse("  NVIDIA \t L4  ")
+    assert found is not None
+    assert found.name == "l4"

@@ -162,3 +162,11 @@ def test_market__the_dearer_of_two_prices_of_one_day_is_used() -> None:
     found = market(row("a", on_demand="1.36"), row("a", on_demand="1.28"))
     assert [each.usd_per_hour for each in found.offers] == [1.36]
     assert reasons(found) == {"acme: a in north (on-demand)": "listed twice, the dearer price is used"}
+
+
+def test_market__the_order_of_rows_and_lists_changes_nothing() -> None:
+    rows = [row(f"m{n}", on_demand="", spot="1") for n in range(5)] + [row("a", on_demand="2"), row("b", on_demand="1")]
+    own = [OwnPrice(name=name, platform="l4", usd_per_hour=1.0) for name in ("one", "two")]
+    there = market(*rows, prices=Prices(own=tuple(own)))
+    back = market(*reversed(rows), prices=Prices(own=tuple(reversed(own))))
+    assert there == back

@@ -66,3 +66,17 @@ def test_offer__is_dated_today_unless_it_says_its_day() -> None:
 def test_offer__an_unknown_platform_has_close_matches() -> None:
     with pytest.raises(UsageError, match=r"cost\.prices\.rack\.platform: 'h100-sxn'.*did you mean h100-sxm"):
         ownership.offer(OwnPrice(name="rack", platform="h100-sxn", usd_per_hour=1.0), catalogue.platforms(), today="")
+
+
+def test_offer__sockets_of_a_cpu_are_a_share_above_1_and_cards_are_a_count() -> None:
+    platforms = catalogue.platforms()
+    sockets = OwnPrice(name="box", platform="graviton4", share=2.0, usd_per_hour=1.0)
+    assert ownership.offer(sockets, platforms, today="2026-11-30").share == 2.0
+    cards = OwnPrice(name="box", platform="l4", share=2.0, usd_per_hour=1.0)
+    with pytest.raises(UsageError, match=r"cost\.prices\.box\.share: is above 1; write count"):
+        ownership.offer(cards, platforms, today="2026-11-30")
+
+
+def test_usd_per_hour__more_than_any_number_is_no_price() -> None:
+    with pytest.raises(UsageError, match="more than any number"):
+        ownership.usd_per_hour(OwnPrice(name="a", platform="l4", purchase_usd=1e308, lifetime_years=1e-300))

@@ -13,6 +13,7 @@ from perfgate.hardware.short_names import short
         ("h100-sxm", "H100 SXM"),
         ("a100-pcie-80gb", "A100 PCIe 80GB"),
         ("a100-sxm-40gb-mig-1g.5gb", "A100 SXM 40GB MIG 1g.5gb"),
+        ("l4-1of8", "L4 1of8"),
         ("rtx-4070-ti-super", "RTX 4070 Ti SUPER"),
         ("rtx-6000-ada", "RTX 6000 Ada"),
         ("rtx-pro-6000-max-q", "RTX PRO 6000 Max-Q"),

@@ -87,7 +87,17 @@ def test_cost__fleet_for_a_job_by_its_deadline(cost):
         (("--max-step-time", "20"), "--max-step-time"),
         (("--percentile", "p51"), "--percentile"),
         (("--devices", "l5"), "l4"),
-        (("--batch", "0"), "whole numbers of at least 1"),
+        (("--batch", "0"), "whole numbers from 1 to"),
+        (("--counts", "9" * 5000), "--counts 999"),
+        (("--devices", "all,l4"), "'all' stands beside other names"),
+        (("--providers", "own"), "declare one under [cost.prices]"),
+        (("--max-usd-per-hour", "1e300"), "out of range for an amount"),
+        (("--max-usd-per-hour", "nan"), "is not an amount"),
+        (("--max-step-time", "1e-300ns"), "at least 1 ns"),
+        (("--volume", "1e300 steps/month"), "out of range"),
+        (("--serve", "1e300"), "--serve 1e+300 is out of range"),
+        (("--serve", "5", "--egress", "1e300TB"), "--egress"),
+        (("--serve", "5", "--minimum", "own/rack=" + "9" * 5000), "a whole number"),
         (("--dtype", "float31"), "--dtype"),
         (("--egress", "20KiB"), "--serve"),
         (("--fleet",), "--job-items and --deadline"),
@@ -134,3 +144,40 @@ def test_cost__configuration_and_private_prices(cost, tmp_path, monkeypatch):
     assert code == 2
     assert "prices.rack.usd_per_hour" in err
     assert "13.37" not in out + err
+
+
+def test_cost__counts_all_goes_before_the_configurations_counts(cost, tmp_path):
+    (tmp_path / "perfgate.toml").write_text("version = 1\n[cost]\ncounts = [8]\n")
+    given = ("nets:net", *INPUTS, "--devices", "l4", "--json")
+    assert {point["offer"]["count"] for point in json.loads(cost(*given)[1])["front"]} == {8}
+    assert json.loads(cost(*given, "--counts", "all")[1])["requirements"]["counts"] == []
+
+
+def test_cost__a_model_without_kernels_has_no_price(cost, tmp_path):
+    (tmp_path / "nothing.py").write_text("from torch import nn\n\ndef net():\n    return nn.Identity()\n")
+    code, _, err = cost("nothing:net", *INPUTS)
+    assert (code, "no operator that takes time" in err) == (3, True), err
+
+
+def test_cost__names_are_wrong_before_anything_is_counted(cost):
+    # The model does not exist, and the name of the platform is what is said.
+    code, _, err = cost("no.such:net", *INPUTS, "--devices", "h100")
+    assert code == 2
+    assert "did you mean h100-" in err
+
+
+def test_cost__all_terms_are_all_and_spot_is_said(cost):
+    given = ("nets:net", *INPUTS, "--devices", "t4")
+    tree = json.loads(cost(*given, "--terms", "all", "--json")[1])
+    assert tree["cheapest"]["offer"]["terms"] == "spot"
+    assert "/h spot" in cost(*given, "--terms", "all")[1]
+    assert "spot: not one of the asked terms" in cost(*given)[1]
+
+
+def test_cost__a_volume_is_dollars_a_month(cost):
+    # A month has 730 hours; its steps are those of the first batch size.
+    given = ("nets:net", *INPUTS, "--devices", "l4", "--batch", "4,8", "--volume", "1e6 steps/h")
+    tree = json.loads(cost(*given, "--json")[1])
+    assert tree["usd_per_month"] == pytest.approx(730 * 4 * tree["cheapest"]["usd_per_1m_items"])
+    assert " a month for 730 M steps" in cost(*given)[1].replace("\u202f", " ")
+    assert json.loads(cost("nets:net", *INPUTS, "--devices", "l4", "--json")[1])["usd_per_month"] is None

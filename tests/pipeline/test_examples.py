@@ -56,7 +56,15 @@ def test_examples__probe_of_the_same_threads_goes_before_the_catalogue():
     assert other.machine.name == f"{hardware_id}/cpu"
 
 
-@pytest.mark.parametrize("changes", [{"structure": None}, {"metrics": {}}, {"metrics": {"latency": 0.0}}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"structure": None},
+        {"metrics": {}},
+        {"metrics": {"latency": 0.0}},
+        {"resources": {"threads": "1", "waited_share": "0.6"}},
+    ],
+)
 def test_examples__records_that_teach_nothing_are_left_out(changes):
     assert examples([replace(records()[0], **changes)]) == []
 

@@ -3,8 +3,11 @@ from __future__ import annotations
 import os
 import sys
 
+import pytest
+
 from perfgate.bench import machine
 from perfgate.bench.progress import NullProgress
+from perfgate.errors import MeasuringError
 from perfgate.pipeline import roofline
 from perfgate.pipeline.request import Ports
 from perfgate.records.hardware import MeasuredRoofline
@@ -47,3 +50,33 @@ def test_probe__this_machine_for_real(tmp_path, monkeypatch):
     assert found.probe_bytes >= 4 * (found.cache_bytes or 0)
     assert found.software.startswith("torch 2.")
     assert roofline.known(tmp_path, machine.environment().hardware_id) == (found,)
+
+
+def test_known__what_cannot_be_true_is_no_roofline(tmp_path):
+    roofline.keep(tmp_path, "here", (measured(rate=0.0), measured("cuda:0", rate=1e308), measured("cuda:1")))
+    assert [one.device for one in roofline.known(tmp_path, "here")] == ["cuda:1"]
+
+
+def test_known__a_pipe_or_a_folder_in_its_place_is_no_roofline(tmp_path):
+    place = tmp_path / roofline.FILE
+    place.parent.mkdir()
+    os.mkfifo(place)
+    assert roofline.known(tmp_path, "here") == ()
+    place.unlink()
+    place.mkdir()
+    assert roofline.known(tmp_path, "here") == ()
+    with pytest.raises(MeasuringError, match="cannot be written") as caught:
+        roofline.keep(tmp_path, "here", (measured(),))
+    assert "--out" not in str(caught.value)
+
+
+def test_probe__a_folder_that_cannot_be_written_is_said_before_measuring(tmp_path, monkeypatch):
+    (tmp_path / ".perfgate").write_text("a file")
+
+    def opened(*_args, **_options):
+        pytest.fail("nothing may be measured for nothing")
+
+    monkeypatch.setattr(roofline, "opened", opened)
+    ports = Ports(progress=NullProgress(), environ=os.environ)
+    with pytest.raises(MeasuringError, match="cannot be written"):
+        roofline.probe(tmp_path, ports, ("cpu",), python=sys.executable)

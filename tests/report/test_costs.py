@@ -7,7 +7,7 @@ import pytest
 from perfgate.records.cost import FleetPart, FleetPlan, Requirements
 from perfgate.records.hardware import OWN, SPOT
 from perfgate.report import costs
-from perfgate.report.costs import fleet_lines, fleet_rows, roof_rows, roofline_lines, row, rows
+from perfgate.report.costs import device, fleet_lines, fleet_rows, left_out, roof_rows, roofline_lines, row, rows
 from tests.report.cost_builders import answer, front, offer, operator, point, roof, tied
 
 
@@ -191,3 +191,20 @@ def test_fleet_lines__a_gap_is_stated():
     found = {line.label: line.text for line in fleet_lines(job)}
     assert (found["Whole job"], found["Takes"]) == ("$13.50", "2 h 0 min")
     assert found["Cheapest mix"] == "not proven: no mix costs less than $13.20, 2.1 % below"
+
+
+@pytest.mark.parametrize(
+    ("what", "count", "text"),
+    [
+        ("offers", 493, "493 offers: spot"),
+        ("configurations", 1, "1 configuration: spot"),
+        ("aws: g6.xlarge", 2, "2 × aws: g6.xlarge: spot"),
+    ],
+)
+def test_left_out__says_how_many(what, count, text):
+    assert left_out(what, "spot", count) == text
+
+
+def test_device__a_core_is_one_core():
+    graviton = offer("graviton3", 0.04, share=1 / 64)
+    assert device(point(graviton)) == "1 core of Graviton3"

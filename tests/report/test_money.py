@@ -170,3 +170,11 @@ def test_line__a_workload_that_the_report_does_not_have_is_named_by_its_key():
     plain = replace(model("bert", *usual(0.0)), key="other")
     text = said(volumes(), workload_cost(plain, side(), side()), models=())
     assert f"of resnet50 · {SLOWER.key[:60]}: " in text
+
+
+def test_line__the_months_are_those_of_the_table():
+    """The rows rest on the pairs that decided, and a reader compares both."""
+    row = replace(usual(0.079, REGRESSION)[0], metric="monthly_cost", unit="usd", base=9_100.0, head=9_990.0)
+    slower = model("resnet50", *usual(0.079, REGRESSION), row)
+    text = said(workload_cost(slower, BEFORE, AFTER, volume=Volume(amount=40e6)), models=(slower,))
+    assert "+$890.00 a month on this runner ($9 100 → $9 990)" in text

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfgate.records.cost import Answer, CostReport, Volume
+from perfgate.records.cost import Answer, CostReport, SideCost, Volume
 from perfgate.records.hardware import Excluded, PriceTable
 from perfgate.records.report import REGRESSION
 from perfgate.report.workload_costs import considered, details, facts, infeasible, priced, rows, runner, tied
@@ -105,7 +105,7 @@ def test_facts__prices_dates_warnings_and_what_was_left_out():
     assert [(fact.label, plain(fact.text)) for fact in details(report(SLOWER, cost=cost))] == [
         *(("Price list", name) for name in lists),
         ("Left out", "611 × spot offers: terms are on-demand and own"),
-        ("Left out", "3 × offers: price outside of 0.2 to 5 times the median of its platform"),
+        ("Left out", "3 offers: price outside of 0.2 to 5 times the median of its platform"),
     ]
 
 
@@ -144,3 +144,18 @@ def test_infeasible__only_where_there_were_candidates():
     assert infeasible(EMPTY, ("20 ms",)) == ""
     assert infeasible(replace(nothing(), nearest=None), ()) == "No platform can run it"
     assert tied(nothing()) == ()
+
+
+def test_facts__hundreds_of_warnings_are_counted():
+    warned = answer(warnings=tuple(f"warning {n}" for n in range(300)))
+    cost = cost_report(workload_cost(SLOWER, None, side(warned)))
+    texts = [fact.text for fact in facts(report(SLOWER, cost=cost)) if fact.label == "Warning"]
+    assert len(texts) == 13
+    assert texts[-1].endswith("more warnings stand in report.json")
+
+
+def test_priced__a_workload_that_nothing_is_known_of_shows_why():
+    blind = SideCost(answer=Answer(candidates=0, feasible=0, warnings=("no platform was looked for: prices",)))
+    cost = CostReport(workloads=(workload_cost(SLOWER, blind, blind),))
+    found = facts(report(SLOWER, cost=cost))
+    assert ("Warning", "no platform was looked for: prices") in [(fact.label, fact.text) for fact in found]

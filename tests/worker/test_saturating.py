@@ -97,3 +97,10 @@ def test_stream_bytes__too_little_memory_is_no_bandwidth(monkeypatch):
     monkeypatch.setattr(saturating, "_cache_bytes", lambda device: 256 * 2**20)
     with pytest.raises(WorkerError, match="too few for arrays larger than its cache"):
         saturating._stream_bytes(Card(), 2**28)
+
+
+def test_stream_bytes__nearly_full_memory_without_a_known_cache_is_no_bandwidth(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda name: (64 * 2**20, 2**34))
+    monkeypatch.setattr(saturating, "_cache_bytes", lambda device: None)
+    with pytest.raises(WorkerError, match="bytes free are too few"):
+        saturating._stream_bytes(Card(), 2**28)

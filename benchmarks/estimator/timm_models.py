@@ -1,0 +1,158 @@
+"""Whole models of timm's tables: families held out, architecture groups held out, few models to learn from.
+
+``python -m benchmarks.estimator.timm_models``: for each table the estimator's errors on models none of whose relatives
+it saw, next to least squares on the logarithms of four numbers (FLOP, bytes, weights, kernels) and to the best that a
+first trial reached. Needs the public data and features of ``python -m benchmarks.cost.features``.
+
+Exit status 1 where a line is above the limit that was set for it beforehand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.cost import public
+from benchmarks.estimator import architectures, held_out, measured
+from benchmarks.estimator.held_out import Figures
+from benchmarks.estimator.measured import Table
+from benchmarks.tables import print_table
+from perfgate.records.estimate import FITTED, STEP_TIME, Estimate, Example
+
+TABLES = {
+    "RTX 3090 nchw": measured.GPU_3090,
+    "RTX 4090 nchw": measured.GPU_4090,
+    "RTX 3090 nhwc": measured.GPU_3090_NHWC,
+    "i9 CPU": measured.CPU_I9,
+    "RTX 3090 training": measured.TRAIN_3090,
+}
+FAMILIES, COARSE, FEW = "families out", "architectures out", "20 models"
+# Name of the row -> median and mean error that it may have at most.
+LIMITS = {
+    f"RTX 3090 nchw, {FAMILIES}": (0.06, 0.09),
+    f"RTX 4090 nchw, {FAMILIES}": (0.06, 0.09),
+    f"RTX 3090 nhwc, {FAMILIES}": (0.08, 0.115),
+    f"i9 CPU, {FAMILIES}": (0.11, 0.15),
+    f"RTX 3090 nchw, {COARSE}": (0.10, 0.13),
+    f"RTX 4090 nchw, {COARSE}": (0.10, 0.13),
+    f"RTX 3090 nchw, {FEW}": (0.09, 1.0),
+}
+# Best of the trial (a stack of several models), median and mean.
+TRIAL = {
+    f"RTX 3090 nchw, {FAMILIES}": "4.2 / 6.9",
+    f"RTX 4090 nchw, {FAMILIES}": "4.2 / 7.2",
+    f"RTX 3090 nhwc, {FAMILIES}": "4.8 / 8.0",
+    f"i9 CPU, {FAMILIES}": "8.0 / 11.1",
+    f"RTX 3090 nchw, {COARSE}": "5.7 / 8.5",
+    f"RTX 3090 nchw, {FEW}": "7.5",
+}
+FOLDS, DRAWS, QUICK_FOLDS, QUICK_DRAWS = 10, 20, 2, 2
+_FEW = 20
+
+
+def rows(name: str, examples: Sequence[Example], *, quick: bool) -> dict[str, Figures]:
+    """The rows of one table."""
+    groups = [one.group for one in examples]
+    families = held_out.folds(groups, QUICK_FOLDS if quick else FOLDS)
+    found = {
+        f"{name}, {FAMILIES}": _cross_validated(examples, families),
+        f"{name}, {FAMILIES}, least squares of 4 numbers": held_out.figures(
+            examples, held_out.cross_validated(examples, families, four_numbers)
+        ),
+    }
+    if quick:
+        return found
+    coarse = [architectures.group(one.model) for one in examples]
+    found[f"{name}, {COARSE}"] = _cross_validated(examples, coarse)
+    found[f"{name}, {FEW}"] = learned_from_few(examples, _FEW, draws=DRAWS)
+    return found
+
+
+def learned_from_few(examples: Sequence[Example], count: int, *, draws: int) -> Figures:
+    """Learned from ``count`` random models, asked about all others; the draw whose median is the middle one."""
+    found = []
+    for seed in range(draws):
+        chosen = set(random.Random(seed).sample(range(len(examples)), count))
+        train = [examples[number] for number in sorted(chosen)]
+        rest = [one for number, one in enumerate(examples) if number not in chosen]
+        found.append(held_out.figures(rest, held_out.fitted(train, rest)))
+    middle = statistics.median_low([one.median for one in found])
+    return next(one for one in found if one.median == middle)
+
+
+def four_numbers(train: Sequence[Example], asked: Sequence[Example]) -> list[Estimate]:
+    """Least squares on logarithms of FLOP, bytes, weights and number of kernels: what a simple regression knows."""
+    x, y = _logs(train), np.log([held_out.time_of(one) for one in train])
+    coefficients, *_ = np.linalg.lstsq(x, y, rcond=None)
+    spread = float(np.quantile(np.abs(x @ coefficients - y), 0.9))
+    values = np.exp(_logs(asked) @ coefficients)
+    return [
+        Estimate(
+            target=STEP_TIME,
+            value=float(value),
+            low=float(value * np.exp(-spread)),
+            high=float(value * np.exp(spread)),
+            coverage=0.9,
+            source=FITTED,
+        )
+        for value in values
+    ]
+
+
+def _logs(examples: Sequence[Example]) -> np.ndarray:
+    sums = [
+        (
+            sum(one.flop * one.calls for one in example.kernels),
+            sum(one.bytes * one.calls for one in example.kernels),
+            example.weight_bytes,
+            sum(one.calls for one in example.kernels),
+        )
+        for example in examples
+    ]
+    return np.hstack([np.log(np.maximum(np.array(sums, dtype=np.float64), 1.0)), np.ones((len(sums), 1))])
+
+
+def _cross_validated(examples: Sequence[Example], fold: Sequence[int | str]) -> Figures:
+    return held_out.figures(examples, held_out.cross_validated(examples, fold))
+
+
+def run(data: Path, tables: dict[str, Table], *, quick: bool) -> int:
+    """All tables, printed."""
+    found: dict[str, Figures] = {}
+    for name, table in tables.items():
+        examples = measured.timm(data, table)
+        if quick:
+            examples = random.Random(0).sample(examples, min(200, len(examples)))
+        if examples:
+            found |= rows(name, examples, quick=quick)
+    print_table(
+        ("step time", *held_out.HEADER, "trial"),
+        [(name, *one.cells(), TRIAL.get(name, "")) for name, one in found.items()],
+    )
+    wrong = [] if quick else held_out.missed(found, LIMITS)
+    for one in wrong:
+        print(one)
+    return int(bool(wrong))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="", help="folder of the public data")
+    parser.add_argument("--quick", action="store_true", help="one table, 200 of its models, two folds")
+    parser.add_argument("--table", action="append", default=[], choices=TABLES, help="only this one; may be repeated")
+    arguments = parser.parse_args(argv)
+    data = public.folder(arguments.data)
+    if data is None:
+        print(public.how_to_get("timm_models"))
+        return 0
+    names = arguments.table or list(TABLES)[: 1 if arguments.quick else None]
+    return run(data, {name: TABLES[name] for name in names}, quick=arguments.quick)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

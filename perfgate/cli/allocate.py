@@ -1,0 +1,185 @@
+"""``perfgate allocate``: the smallest or cheapest machine for one job, in the words of what starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from perfgate import units
+from perfgate.cli import allocation_text, options, requirements, verdict
+from perfgate.cli.progress import shown
+from perfgate.cli.text import plain
+from perfgate.config import cost_values, values
+from perfgate.errors import EXIT_PASS, EXIT_REGRESSION, UsageError
+from perfgate.pipeline.request import CONFIG_FILE
+
+if TYPE_CHECKING:
+    from perfgate.pipeline.allocate import Allocated
+
+TABLE, JSON = "table", "json"
+FORMS = (TABLE, JSON, "runs-on", "kubernetes", "slurm", "skypilot")
+# What a job of its own says here, or what plays no part.
+_NOT_HERE = ("deadline", "job-items", "volume", "objectives", "max-usd-per-month")
+
+
+@click.command("allocate")
+@click.argument("entry", metavar="MODEL")
+@click.option("--inputs", multiple=True, metavar="SPEC", help="Input, as of `perfgate count`; may be repeated.")
+@click.option(
+    "--mode", type=click.Choice(["infer", "train", "step"]), default=None, help="What one step is.  [default: infer]"
+)
+@click.option("--batch", "batches", default="", metavar="SIZES", help="Batch sizes to choose from, as 1,8,32.")
+@click.option("--dtype", "dtypes", default="", metavar="DTYPES", help="Dtypes to choose from, as float32,amp-bfloat16.")
+@click.option("--compile", "compiled", is_flag=True, help="Consider torch.compile (fused kernels) beside eager.")
+@click.option("--dataset-items", type=float, default=None, metavar="N", help="Items of the data set.")
+@click.option("--epochs", type=float, default=None, metavar="N", help="Passes over --dataset-items.  [default: 1]")
+@click.option("--items", type=float, default=None, metavar="N", help="Items of the whole job, in place of both.")
+@click.option("--serve", type=float, default=None, metavar="RATE", help="Items (requests) a second, without end.")
+@click.option("--deadline", default="", metavar="TIME", help="By when the job has to be done, as 36h or '14 days'.")
+@click.option("--budget", type=float, default=None, metavar="USD", help="The most that the whole job may cost.")
+@click.option(
+    "--start-up", default="5min", show_default=True, metavar="TIME", help="Until the machine works; counts and is paid."
+)
+@click.option(
+    "--confidence", default="90%", show_default=True, metavar="SHARE",
+    help="Of the interval whose upper end has to meet all limits.",
+)  # fmt: skip
+@click.option(
+    "--cheapest/--smallest", "cheapest", default=True, show_default="--cheapest",
+    help="Least money, or least memory, then least peak rate, then least price an hour.",
+)  # fmt: skip
+@click.option("--memory", default="", metavar="SIZE", help="What a step was measured to hold, as 14GiB.  [modelled]")
+@requirements.requirement_options(without=_NOT_HERE)
+@click.option("--max-usd-per-month", type=float, default=None, metavar="USD", help="The most that 730 hours may cost.")
+@click.option("--counts", default=None, metavar="NUMBERS", help="Devices in one machine, as 1,8; or all.")
+@options.PRICES
+@click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
+@click.option(
+    "--config",
+    "config_file",
+    default=CONFIG_FILE,
+    show_default=True,
+    metavar="FILE",
+    help="Configuration in the working tree.",
+)
+@click.option("--format", "form", type=click.Choice(FORMS), default=TABLE, show_default=True, help="What to print.")
+@click.option("--top", type=click.IntRange(0), default=5, show_default=True, help="Other machines to list.")
+@options.JSON
+@options.QUIET
+def command(
+    entry: str, inputs: tuple[str, ...], mode: str | None, batches: str, dtypes: str, compiled: bool,
+    dataset_items: float | None, epochs: float | None, items: float | None, serve: float | None, deadline: str,
+    budget: float | None, start_up: str, confidence: str, cheapest: bool, memory: str, counts: str | None,
+    prices: str | None, python: str, config_file: str, form: str, top: int, as_json: bool, quiet: bool,
+    **required: Any,
+) -> int:  # fmt: skip
+    """Find the smallest or cheapest machine that does a job within its limits, and ask for it.
+
+    MODEL is what `perfgate count` takes. The job is --items, or --epochs over --dataset-items, by --deadline and within
+    --budget; or --serve so many items a second. Limits hold at the upper end of the interval at --confidence. --format
+    prints labels for runs-on, a pod's resources, options for sbatch, or a SkyPilot task. The result goes to standard
+    output (no --out). Exit code 1: no machine does it, and the nearest miss is shown; 2: wrong arguments or
+    configuration; 3: the model cannot be built or run.
+    """
+    from perfgate.pipeline.allocate import AllocateRequest, allocate
+    from perfgate.pipeline.cost_search import CostRequest
+    from perfgate.pipeline.count import CountRequest
+    from perfgate.pipeline.request import Ports
+    from perfgate.records.cost import CHEAPEST, SMALLEST
+    from perfgate.records.estimate import Job
+
+    job = Job(
+        items=_read("--items", cost_values.read_amount, items),
+        dataset_items=_read("--dataset-items", cost_values.read_amount, dataset_items),
+        epochs=_read("--epochs", cost_values.read_amount, epochs),
+        items_per_s=_read("--serve", cost_values.read_rate, serve),
+        deadline_s=_read("--deadline", cost_values.read_deadline_s, deadline),
+        budget_usd=_read("--budget", cost_values.read_usd, budget),
+        confidence=_read("--confidence", _confidence, confidence) or 0.0,
+        start_up_s=_read("--start-up", _start_up_s, start_up) or 0.0,
+    )
+    peak = _read("--memory", cost_values.read_memory, memory)
+    request = AllocateRequest(
+        what=CostRequest(
+            count=CountRequest(
+                root=options.here(),
+                entry=entry,
+                inputs=inputs,
+                mode=mode or "",
+                python=python,
+                fallback_python=options.own_python(os.environ),
+                config_file=config_file,
+            ),
+            given=requirements.given({**required, "counts": requirements.counts(counts)}),
+            batches=tuple(requirements.numbers("--batch", batches or None) or ()),
+            dtypes=tuple(options.read_dtype(text) for text in requirements.listed(dtypes)),
+            compiles=("eager", "default") if compiled else ("eager",),
+            private=options.read_prices(prices, os.environ),
+        ),
+        job=job,
+        choice=CHEAPEST if cheapest else SMALLEST,
+        peak_bytes=None if peak is None else round(peak),
+    )
+    with shown(Console(stderr=True), quiet=quiet) as progress:
+        found = allocate(request, Ports(progress=progress, environ=os.environ))
+    _print(found, JSON if as_json else form, top)
+    return EXIT_PASS if found.allocation.chosen is not None else EXIT_REGRESSION
+
+
+def _print(found: Allocated, form: str, top: int) -> None:
+    if form == JSON:
+        click.echo(json.dumps(_tree(found)))
+    elif form == TABLE:
+        allocation_text.show(verdict.console(), found, top)
+    elif found.allocation.chosen is None:
+        # A scheduler that is given nothing must not be given something else.
+        for line in allocation_text.miss(found):
+            click.echo(plain(f"perfgate: {line}"), err=True)
+    else:
+        from perfgate.cost.emit import emit
+
+        click.echo(emit(found.allocation, form, name=allocation_text.short_name(found.model)), nl=False)
+
+
+def _tree(found: Allocated) -> dict[str, Any]:
+    return {
+        "model": found.model,
+        "requirements": asdict(found.requirements),
+        "ways": [
+            {"mode": way.mode, "batch": way.batch, "dtype": way.dtype, "compile": way.compile, "items": way.items,
+             "flop": way.totals.flop, "weight_bytes": way.totals.weight_bytes, "kernels": way.totals.kernels}
+            for way in found.ways
+        ],
+        **asdict(found.allocation),
+    }  # fmt: skip
+
+
+def _read(option: str, reader: Callable[[object], float], given: object) -> float | None:
+    """What was given, by the reader of such values in the configuration; None: nothing was. Raises UsageError."""
+    if given is None or given == "":
+        return None
+    try:
+        return reader(given)
+    except ValueError as error:
+        msg = f"{option} {error}"
+        raise UsageError(msg) from None
+
+
+def _start_up_s(given: object) -> float:
+    """A start-up may take no time at all; everything else is a time of a job."""
+    text = str(given)
+    return 0.0 if units.parse_duration_ns(text) == 0 else cost_values.read_deadline_s(text)
+
+
+def _confidence(given: object) -> float:
+    found = values.read_share(given)
+    if not 0 < found < 1:
+        msg = f"{given}: write a share above 0 and below 100 %, as in 90%"
+        raise ValueError(msg)
+    return found
