@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from perfgate.errors import UsageError
 from perfgate.estimator import anchors, columns, features, memory, novelty, parts
@@ -128,7 +129,10 @@ class Model:
         if not examples:
             return []
         timed = self.fitted.get(STEP_TIME)
-        return _Asked(self.fitted[target], None if timed is None else timed.parts.general).estimates(examples, anchors)
+        asked = _Asked(self.fitted[target], None if timed is None else timed.parts.general)
+        # As in a fit: on busy cores, threads that wait for one another take longer than the arithmetic.
+        with threadpool_limits(1):
+            return asked.estimates(examples, anchors)
 
 
 class _Asked:

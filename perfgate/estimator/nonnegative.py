@@ -24,6 +24,8 @@ _MAD = 1.4826
 # Below this share of what the column alone would explain, a shared constant of 0 says nothing of single classes.
 _LEAST_SHARE = 0.02
 _TINY = 1e-12
+# Units of columns of memory: one byte of them occupies about one.
+BYTE_FOR_BYTE = frozenset({"weights", "optimiser state", "activations", "workspace"})
 
 
 def solve(
@@ -72,9 +74,14 @@ def shared(x: Floats, y: Floats, units: tuple[str, ...]) -> Floats:
     member = np.array([[unit == name for name in names] for unit in units], np.float64)
     sums = x @ member
     alone = np.array([_alone(column, y) for column in sums.T])
+    if BYTE_FOR_BYTE & set(names):
+        # What memory holds is known beforehand, but for the constant: that of the smallest steps.
+        prior = np.array([1.0 if name in BYTE_FOR_BYTE else float(y.min()) for name in names])
+        result: Floats = member @ prior
+        return result
     found = solve(sums, y, alone / len(names), spread=3.0, iterations=4)
-    result: Floats = member @ np.maximum(found, _LEAST_SHARE * alone)
-    return result
+    shared_: Floats = member @ np.maximum(found, _LEAST_SHARE * alone)
+    return shared_
 
 
 def scatter(errors: Floats) -> float:

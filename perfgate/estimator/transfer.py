@@ -84,7 +84,8 @@ def general(x: Floats, y: Floats, units: tuple[str, ...], setting: NDArray[np.in
 
 def scales(x: Floats, y: Floats, units: tuple[str, ...], coefficients: Floats) -> Floats:
     """Factors (k,), equal within a unit, that fit ``coefficients`` to a setting's rows; 1 without rows."""
-    if not len(y):
+    if not len(y) or not set(units) & set(_UNITS):
+        # Bytes of memory are bytes everywhere.
         return np.ones(len(units))
     error = np.log(y / np.maximum(x @ coefficients, 1e-300))
     level = float(np.exp(np.median(error) * len(y) / (len(y) + _PULL)))
