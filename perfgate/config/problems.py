@@ -47,7 +47,7 @@ def from_validation(
         if kind == "extra_forbidden":
             reason, hint = "unknown key", _hint_for_key(loc, root)
         elif private and kind != "missing" and loc[-1] != "[key]":
-            reason, hint = f"is not what stands here: {_kind_of(loc, root)}", "the value is not repeated here"
+            reason, hint = f"must be {_kind_of(loc, root)}", "the value is not repeated here"
         else:
             reason, hint = _explain(kind, loc, item["input"], item.get("ctx", {}), str(item["msg"]))
         found.append(problem(file, (*prefix, *loc), reason, hint))

@@ -15,11 +15,12 @@ from pathlib import Path
 from perfgate import wire
 from perfgate.errors import MeasuringError
 from perfgate.github.events import Event
-from perfgate.records.evidence import FORMAT, Block, Measurements
+from perfgate.records.evidence import FORMAT, Block, Measurements, SideSamples
 
 MAX_BYTES = 20 * 2**20
 MAX_WORKLOADS = 10_000
 MAX_NS = 10**15  # eleven days: longer than any job may run
+MAX_ITEMS = 2**31  # of one call, and calls of one sample
 _AGAIN = "re-run the measuring job"
 
 
@@ -45,6 +46,11 @@ def load_measurements(path: Path) -> Measurements:
         if not all(0 < sample <= MAX_NS for sample in block.samples_ns):
             msg = f"{path}: {where}.samples_ns: a time is not within 1 ns and {MAX_NS} ns; {_AGAIN}"
             raise MeasuringError(msg)
+    for where, samples in _sides(measurements):
+        for name in ("items", "inner"):
+            if not 1 <= getattr(samples, name) <= MAX_ITEMS:
+                msg = f"{path}: {where}.{name}: not within 1 and {MAX_ITEMS}; {_AGAIN}"
+                raise MeasuringError(msg)
     return measurements
 
 
@@ -100,9 +106,14 @@ def _read_regular(path: Path) -> bytes:
     return content
 
 
-def _blocks(measurements: Measurements) -> Iterator[tuple[str, Block]]:
+def _sides(measurements: Measurements) -> Iterator[tuple[str, SideSamples]]:
     for number, workload in enumerate(measurements.workloads):
         for pair in workload.pairs:
             for side, samples in (("base", pair.base), ("head", pair.head)):
-                for index, block in enumerate(samples.blocks):
-                    yield f"workloads[{number}].pairs[{pair.index}].{side}.blocks[{index}]", block
+                yield f"workloads[{number}].pairs[{pair.index}].{side}", samples
+
+
+def _blocks(measurements: Measurements) -> Iterator[tuple[str, Block]]:
+    for where, samples in _sides(measurements):
+        for index, block in enumerate(samples.blocks):
+            yield f"{where}.blocks[{index}]", block

@@ -93,7 +93,7 @@ aws = -777.125
 )
 def test_read__says_what_belongs_there(text, key, kind):
     found = problems(text)
-    assert found == {key: f"is not what stands here: {kind} (the value is not repeated here)"}
+    assert found == {key: f"must be {kind} (the value is not repeated here)"}
 
 
 @pytest.mark.parametrize("text", ["x = 777 777", "x = " + "[" * 5000, "x = " + "7" * 5000, "777777 = = 777"])

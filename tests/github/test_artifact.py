@@ -14,8 +14,8 @@ from perfgate.records.workload import Workload
 from tests.github.helpers import BASE, HEAD, MERGE, make_ci, make_event, make_measurements, make_run
 
 
-def with_samples(*samples_ns):
-    side = SideSamples(blocks=(Block(samples_ns=samples_ns),), first_step_ns=1)
+def with_samples(*samples_ns, **fields):
+    side = SideSamples(blocks=(Block(samples_ns=samples_ns),), first_step_ns=1, **fields)
     evidence = WorkloadEvidence(
         workload=Workload(model="m", mode="infer", batch=1, dtype="float32", device="cpu", compile="eager"),
         base=SideEvidence(status="ok"),
@@ -72,6 +72,15 @@ def test_load_measurements__refuses_and_names_the_place(path, content, said):
 def test_load_measurements__refuses_impossible_times(path, sample):
     write(path, with_samples(5_000_000, sample))
     with pytest.raises(MeasuringError, match=r"workloads\[0\]\.pairs\[0\]\.base\.blocks\[0\]\.samples_ns"):
+        artifact.load_measurements(path)
+
+
+@pytest.mark.parametrize("fields", [{"items": 0}, {"items": -1}, {"items": 2**62}, {"inner": 0}, {"inner": 2**40}])
+def test_load_measurements__refuses_impossible_numbers_of_items(path, fields):
+    # Costs are per item: such a number would turn a red row into anything.
+    write(path, with_samples(5_000_000, **fields))
+    [name] = fields
+    with pytest.raises(MeasuringError, match=rf"workloads\[0\]\.pairs\[0\]\.base\.{name}: not within 1 and"):
         artifact.load_measurements(path)
 
 
