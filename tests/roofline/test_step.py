@@ -68,6 +68,7 @@ def test_times__a_kernel_takes_the_longer_of_computing_and_moving():
     assert one([kernel(10**11, 10**9)], IDEAL).ns == pytest.approx(1e8)
 
 
+# https://github.com/PrincetonUniversity/LLMCompass/issues/2: users asked where latency is, and why it is counted twice.
 def test_times__launching_is_added_once_to_each_kernel():
     """t = max(F / pi, M / beta) + t0, t0 in no other term: 4 us for each of 7 kernels."""
     kernels = [kernel(10**9, 10**6, calls=5), kernel(0, 10**8, calls=2)]
