@@ -16,11 +16,9 @@ from perfgate.errors import MeasuringError, UsageError
 from perfgate.hardware import catalogue
 from perfgate.pipeline.cost import market_of
 from perfgate.pipeline.count import CountRequest, count_grid
-from perfgate.pipeline.estimates import cached
 from perfgate.pipeline.request import Ports
 from perfgate.pipeline.roofline import known
-from perfgate.pipeline.times import EstimatedTimes
-from perfgate.pipeline.working_tree import configuration
+from perfgate.pipeline.working_tree import ESTIMATOR_FILE, configuration
 from perfgate.records.cost import Answer, CostPolicy, FleetPlan, Load, Prices, Requirements, Volume, Way
 from perfgate.records.hardware import Market, MeasuredRoofline
 
@@ -95,6 +93,12 @@ def posed(request: CostRequest, ports: Ports) -> Problem:
 def _times(request: CostRequest, ports: Ports) -> Times:
     """The estimator that a gate or `perfgate estimate fit` left here, before the roofline."""
     roofline = RooflineTimes(measured=_measured(request, ports))
+    if not (request.count.root / ESTIMATOR_FILE).is_file():
+        return roofline
+    # Only where there is a model to load: importing scikit-learn takes longer than the whole search.
+    from perfgate.pipeline.estimates import cached
+    from perfgate.pipeline.times import EstimatedTimes
+
     model = cached(request.count.root)
     return roofline if model is None else EstimatedTimes(model, roofline)
 

@@ -12,7 +12,7 @@ from perfgate.estimator import frame, saved
 from perfgate.estimator.fit import Choice
 from perfgate.estimator.model import Model
 from perfgate.pipeline.examples import examples as of_records
-from perfgate.pipeline.working_tree import DEFAULT_STORE, FOLDER, configuration, own_folder
+from perfgate.pipeline.working_tree import DEFAULT_STORE, ESTIMATOR_FILE, FOLDER, configuration, own_folder
 from perfgate.records.baseline import NAMESPACE_BASE
 from perfgate.records.estimate import TARGETS, Accuracy, Estimate, Example
 from perfgate.records.sampling import NAMESPACE_SAMPLE
@@ -22,7 +22,7 @@ from perfgate.store.valid import NAMESPACE_LOCAL
 
 # What may be learned from. Pull requests' records are not: nothing that ran beside unmerged code teaches the gate.
 NAMESPACES = (NAMESPACE_BASE, NAMESPACE_SAMPLE, NAMESPACE_LOCAL)
-DEFAULT_MODEL = FOLDER / "estimator.json"
+DEFAULT_MODEL = ESTIMATOR_FILE
 FORMATS = (".csv", ".jsonl", ".ndjson")
 
 

@@ -18,7 +18,7 @@ from perfgate.estimator import fit, saved
 from perfgate.estimator.model import Model
 from perfgate.hardware import catalogue
 from perfgate.pipeline.examples import example, examples, of_platform
-from perfgate.pipeline.working_tree import FOLDER, own_folder
+from perfgate.pipeline.working_tree import ESTIMATOR_FILE, own_folder
 from perfgate.records.baseline import NAMESPACE_BASE, BaselineRecord
 from perfgate.records.cost import Requirements
 from perfgate.records.estimate import (
@@ -36,7 +36,6 @@ from perfgate.report.write import write_file
 from perfgate.store.contract import BaselineStore
 from perfgate.store.from_evidence import records_of
 
-FILE = FOLDER / "estimator.json"
 # What teaches: never a pull request's records, which anybody could write.
 NAMESPACES = (NAMESPACE_BASE, "local", "sample")
 # Fewer teach nothing that a reader could rely on.
@@ -101,7 +100,7 @@ def _model(known: Sequence[Example], root: Path) -> fit.Choice:
     choice = fit.choose(old, fit.fit(known, targets=TARGETS, time_limit_s=TIME_LIMIT_S))
     try:
         own_folder(root)
-        write_file(root / FILE, saved.dumps(choice.model))
+        write_file(root / ESTIMATOR_FILE, saved.dumps(choice.model))
     except OSError:
         # A cache that cannot be written costs a fit the next time, and nothing else.
         pass
@@ -111,7 +110,7 @@ def _model(known: Sequence[Example], root: Path) -> fit.Choice:
 def cached(root: Path) -> Model | None:
     """The model that was fitted last in this repository; None where there is none that can be read."""
     try:
-        return saved.loads((root / FILE).read_text(encoding="utf-8"))
+        return saved.loads((root / ESTIMATOR_FILE).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValueError, PerfgateError):
         return None
 

@@ -9,7 +9,6 @@ from perfgate import wire
 from perfgate.errors import MeasuringError, PerfgateError, StoreError, UsageError
 from perfgate.gate.judge import judge
 from perfgate.pipeline.cost import costs
-from perfgate.pipeline.estimates import estimated
 from perfgate.pipeline.measure import measure, start
 from perfgate.pipeline.request import MeasureRequest, Ports
 from perfgate.pipeline.working_tree import default_store
@@ -111,6 +110,9 @@ def estimate(measurements: Measurements, store_url: str, *, root: Path) -> Measu
     """``measurements`` with what the estimator, fitted again on the database, says of them; shown and never judged."""
     if measurements.error is not None or not measurements.workloads:
         return measurements
+    # scikit-learn takes seconds and memory to import, which a run should not have while it measures.
+    from perfgate.pipeline.estimates import estimated
+
     try:
         with open_store(store_url or default_store(root)) as store:
             return estimated(measurements, store, root)

@@ -20,6 +20,7 @@ from perfgate.records.workload import SideConfig
 # What perfgate keeps below the repository's root; the folder ignores itself, so that `git status` stays clean.
 FOLDER = Path(".perfgate")
 DEFAULT_STORE = FOLDER / "baselines.sqlite"
+ESTIMATOR_FILE = FOLDER / "estimator.json"
 
 
 def own_folder(root: Path) -> Path:

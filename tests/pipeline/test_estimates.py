@@ -9,6 +9,7 @@ import pytest
 
 from perfgate.gate.judge import judge
 from perfgate.pipeline import estimates
+from perfgate.pipeline.working_tree import ESTIMATOR_FILE
 from perfgate.records.cost import CostPolicy, Requirements
 from perfgate.records.graph import KernelGroup, Traffic
 from perfgate.records.protocol import Software
@@ -137,7 +138,7 @@ def test_estimated__same_content_is_not_fitted_again(store, tmp_path, monkeypatc
 @pytest.mark.parametrize("text", ["", "{", '{"format": 99}', "[]"])
 def test_estimated__a_damaged_cache_is_fitted_again(store, tmp_path, text):
     (tmp_path / ".perfgate").mkdir()
-    (tmp_path / estimates.FILE).write_text(text)
+    (tmp_path / ESTIMATOR_FILE).write_text(text)
     assert asked(store, tmp_path)[1].used
 
 
