@@ -24,7 +24,8 @@ _CORES = re.compile(r"\d{1,5}", re.ASCII)
 class Runner:
     """``device`` None: the catalogue does not know it. ``usd_per_hour`` None: nobody knows its price; see ``text``.
 
-    ``assumed`` True: the price is that of the cheapest comparable offer and nobody declared it.
+    ``assumed`` True: the price is that of the cheapest comparable offer and nobody declared it. ``date``: of that
+    offer, or of the declared one; empty for a number.
     """
 
     device: Device | None
@@ -32,6 +33,7 @@ class Runner:
     text: str
     assumed: bool = False
     warnings: tuple[str, ...] = ()
+    date: str = ""
 
 
 def runner(hardware: Mapping[str, str], device: str, declared: str, market: Market) -> Runner:
@@ -54,7 +56,7 @@ def runner(hardware: Mapping[str, str], device: str, declared: str, market: Mark
     price = _per_device(best, known)
     name = short(known.platform.name)
     text = f"assumed: {units.money(price)} an hour, the cheapest offer of one {name} ({where(best)})"
-    return Runner(device=known, usd_per_hour=price, text=text, assumed=True)
+    return Runner(device=known, usd_per_hour=price, text=text, assumed=True, date=best.date)
 
 
 def recognised(hardware: Mapping[str, str], device: str) -> Device | None:
@@ -108,7 +110,7 @@ def _declared(known: Device | None, declared: str, market: Market) -> Runner:
     best = min(named, key=lambda offer: (offer.usd_per_hour, offer.region))
     if known is None and best.platform in catalogue.platforms():
         known = Device(platform=catalogue.find(best.platform), share=best.share)
-    return Runner(device=known, usd_per_hour=best.usd_per_hour, text=f"declared: {where(best)}")
+    return Runner(device=known, usd_per_hour=best.usd_per_hour, text=f"declared: {where(best)}", date=best.date)
 
 
 def _per_device(offer: Offer, known: Device) -> float:

@@ -67,6 +67,7 @@ def costs(measurements: Measurements, policy: Policy, private: Prices | None = N
         runner_usd_per_hour=price.usd_per_hour,
         runner_price=price.text,
         runner_assumed=price.assumed,
+        runner_price_date="" if price.usd_per_hour is None else price.date or measurements.run.started_at[:10],
         tables=market.tables,
         excluded=market.excluded,
         warnings=tuple(dict.fromkeys((*price.warnings, *market.warnings))),

@@ -81,7 +81,11 @@ def publish_measurements(request: PublishRequest, environ: Mapping[str, str]) ->
         measurements = _trusted_plan(measurements, policy)
         if request.store_url:
             measurements = record(
-                measurements, request.store_url, root=request.root, default_branch=event.default_branch
+                measurements,
+                request.store_url,
+                root=request.root,
+                default_branch=event.default_branch,
+                private=request.prices,
             )
         # Beside the report lies the evidence that it was derived from.
         save(measurements, request.out)

@@ -93,11 +93,20 @@ def load(path: Path) -> Measurements:
     return measurements
 
 
-def record(measurements: Measurements, store_url: str, *, root: Path, default_branch: str = "") -> Measurements:
-    """Write both sides into the database before the verdict; a fault there makes the run "not judged"."""
+def record(
+    measurements: Measurements, store_url: str, *, root: Path, default_branch: str = "", private: Prices | None = None
+) -> Measurements:
+    """Write both sides into the database before the verdict; a fault there makes the run "not judged".
+
+    With each result stands what the runner cost that day, as far as that is known.
+    """
     records = records_of(measurements, default_branch=default_branch)
     if not records or measurements.error is not None:
         return measurements
+    known = costs(measurements, measurements.policy, private)
+    if known is not None and known.runner_usd_per_hour is not None:
+        usd, date = known.runner_usd_per_hour, known.runner_price_date
+        records = tuple(replace(one, price_usd_per_hour=usd, price_date=date) for one in records)
     try:
         with open_store(store_url or default_store(root)) as store:
             store.record(records)

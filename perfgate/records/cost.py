@@ -448,13 +448,14 @@ class CostReport:
     """Dollars beside milliseconds.
 
     ``runner_usd_per_hour`` with ``runner_price`` (in words, whose price and of which day; or why there is none);
-    ``runner_assumed``: nobody declared it.
+    ``runner_assumed``: nobody declared it. ``runner_price_date``: ``YYYY-MM-DD``, the run's day for a declared number.
     """
 
     workloads: tuple[WorkloadCost, ...] = ()
     runner_usd_per_hour: float | None = None
     runner_price: str = ""
     runner_assumed: bool = False
+    runner_price_date: str = ""
     tables: tuple[PriceTable, ...] = ()
     excluded: tuple[Excluded, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -58,6 +58,7 @@ def test_runner__declared_offer_is_the_cheapest_of_its_regions_and_never_spot():
     assert found.usd_per_hour == 0.8
     assert platform(found.device) == "l4"
     assert found.text == "declared: aws/g6.xlarge, us-1, $0.80 an hour on 2026-01-01"
+    assert found.date == "2026-01-01"
 
 
 def test_runner__declared_offer_that_nobody_has_is_no_price_and_a_warning():

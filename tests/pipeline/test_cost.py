@@ -10,12 +10,13 @@ from perfgate import wire
 from perfgate.gate.judge import judge
 from perfgate.pipeline import cost_claims
 from perfgate.pipeline.cost import costs
-from perfgate.pipeline.run import derive
+from perfgate.pipeline.run import derive, record
 from perfgate.records.cost import CostPolicy, ModelCost, OwnPrice, Prices, Requirements, Volume
 from perfgate.records.evidence import Environment
 from perfgate.records.graph import KernelGroup, Traffic
 from perfgate.records.hardware import MeasuredRoofline
 from perfgate.records.protocol import Software
+from perfgate.store.open import open_store
 from perfgate.units import money
 from tests.gate.builders import cell, graph_totals, limits, ok, policy, run, workload
 
@@ -345,3 +346,16 @@ def test_costs__the_percentile_is_the_measured_one(percentile, slow, factor):
     assert head.answer.cheapest.step_ns == pytest.approx(factor * base.answer.cheapest.step_ns, rel=0.02)
     # Money and throughput are of the median.
     assert head.answer.cheapest.usd_per_1m_items == pytest.approx(base.answer.cheapest.usd_per_1m_items, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("declared", "usd", "day"),
+    [("3.6", 3.6, "2026-11-30"), ("own/rack", 0.5, "2026-11-01"), ("own/absent", None, None)],
+)
+def test_record__price_and_its_date_stand_with_every_result(tmp_path, declared, usd, day):
+    url = f"sqlite:///{tmp_path}/store.sqlite"
+    ran = measured_run(evidence(), policy=rules(runner=declared, prices=EXACT))
+    assert record(ran, url, root=tmp_path).error is None
+    with open_store(url) as store:
+        kept = store.newest(namespace="local")
+    assert {(one.price_usd_per_hour, one.price_date) for one in kept} == {(usd, day)}
