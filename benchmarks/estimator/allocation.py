@@ -25,7 +25,8 @@ from benchmarks.tables import print_table
 from perfgate.cost.allocate import allocate
 from perfgate.cost.times import RooflineTimes
 from perfgate.hardware import catalogue, offers
-from perfgate.records.cost import CHEAPEST, CHOICES, Allocation, Device, Prices, Requirements, Way
+from perfgate.records.allocation import CHEAPEST, CHOICES, Allocation
+from perfgate.records.cost import Device, Prices, Requirements, Way
 from perfgate.records.estimate import Job
 from perfgate.records.hardware import Market, Platform
 from tests.cost.exhaustive import Exhaustive, Tried, random_job, random_requirements, random_ways

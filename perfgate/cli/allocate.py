@@ -17,7 +17,6 @@ from perfgate.cli.progress import shown
 from perfgate.cli.text import plain
 from perfgate.config import cost_values, values
 from perfgate.errors import EXIT_PASS, EXIT_REGRESSION, UsageError
-from perfgate.pipeline.request import CONFIG_FILE
 
 if TYPE_CHECKING:
     from perfgate.pipeline.allocate import Allocated
@@ -60,14 +59,7 @@ _NOT_HERE = ("deadline", "job-items", "volume", "objectives", "max-usd-per-month
 @click.option("--counts", default=None, metavar="NUMBERS", help="Devices in one machine, as 1,8; or all.")
 @options.PRICES
 @click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
-@click.option(
-    "--config",
-    "config_file",
-    default=CONFIG_FILE,
-    show_default=True,
-    metavar="FILE",
-    help="Configuration in the working tree.",
-)
+@options.WORKING_CONFIG
 @click.option("--format", "form", type=click.Choice(FORMS), default=TABLE, show_default=True, help="What to print.")
 @click.option("--top", type=click.IntRange(0), default=5, show_default=True, help="Other machines to list.")
 @options.JSON
@@ -91,7 +83,7 @@ def command(
     from perfgate.pipeline.cost_search import CostRequest
     from perfgate.pipeline.count import CountRequest
     from perfgate.pipeline.request import Ports
-    from perfgate.records.cost import CHEAPEST, SMALLEST
+    from perfgate.records.allocation import CHEAPEST, SMALLEST
     from perfgate.records.estimate import Job
 
     job = Job(

@@ -13,11 +13,11 @@ from rich.text import Text
 from perfgate import units
 from perfgate.cli.remarks import remarks, say
 from perfgate.cli.text import plain
-from perfgate.records.cost import SMALLEST
+from perfgate.records.allocation import SMALLEST
 
 if TYPE_CHECKING:
     from perfgate.pipeline.allocate import Allocated
-    from perfgate.records.cost import Assignment
+    from perfgate.records.allocation import Assignment
     from perfgate.records.estimate import Job
 
 

@@ -19,7 +19,6 @@ from perfgate.cli.remarks import remarks, say
 from perfgate.cli.text import plain
 from perfgate.config import cost_values
 from perfgate.errors import EXIT_PASS, EXIT_REGRESSION, UsageError
-from perfgate.pipeline.request import CONFIG_FILE
 from perfgate.records.hardware import SPOT
 
 if TYPE_CHECKING:
@@ -52,14 +51,7 @@ _LONGEST = 120
 @click.option("--maximum", multiple=True, metavar="OFFER=N", help="Most machines of an offer, as own/rack=4.")
 @options.PRICES
 @click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
-@click.option(
-    "--config",
-    "config_file",
-    default=CONFIG_FILE,
-    show_default=True,
-    metavar="FILE",
-    help="Configuration in the working tree.",
-)
+@options.WORKING_CONFIG
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Configurations to list.")
 @options.JSON
 @options.QUIET

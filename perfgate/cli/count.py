@@ -15,7 +15,6 @@ from perfgate.cli import options, verdict
 from perfgate.cli.progress import shown
 from perfgate.cli.text import plain
 from perfgate.errors import EXIT_PASS
-from perfgate.pipeline.request import CONFIG_FILE
 from perfgate.records.graph import Graph, Operator
 from perfgate.report import counts
 
@@ -37,14 +36,7 @@ from perfgate.report import counts
 )
 @click.option("--dtype", default="", metavar="DTYPE", help="float32, bfloat16, ... or amp-bfloat16 for autocast.")
 @click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
-@click.option(
-    "--config",
-    "config_file",
-    default=CONFIG_FILE,
-    show_default=True,
-    metavar="FILE",
-    help="Configuration in the working tree.",
-)
+@options.WORKING_CONFIG
 @click.option("--top", type=click.IntRange(0), default=15, show_default=True, help="Operators to list.")
 @options.JSON
 @options.QUIET

@@ -17,7 +17,6 @@ from perfgate.cli.progress import shown
 from perfgate.cli.text import plain
 from perfgate.config import values
 from perfgate.errors import EXIT_PASS, UsageError
-from perfgate.pipeline.request import CONFIG_FILE
 from perfgate.records.evidence import Environment
 from perfgate.records.hardware import MeasuredRoofline
 
@@ -30,14 +29,7 @@ from perfgate.records.hardware import MeasuredRoofline
     "--device", "devices", multiple=True, metavar="DEVICE", help="cpu or cuda:N; may be repeated.  [default: cpu]"
 )
 @click.option("--python", default="", metavar="PATH", help="Interpreter with torch.")
-@click.option(
-    "--config",
-    "config_file",
-    default=CONFIG_FILE,
-    show_default=True,
-    metavar="FILE",
-    help="Configuration in the working tree.",
-)
+@options.WORKING_CONFIG
 @options.JSON
 @options.QUIET
 def command(

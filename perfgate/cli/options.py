@@ -37,6 +37,14 @@ TEMPLATE = click.option(
     metavar="FILE",
     help="Your own comment template, which extends comment.md.j2 (docs/report.md); rendered in a sandbox.",
 )
+WORKING_CONFIG = click.option(
+    "--config",
+    "config_file",
+    default=CONFIG_FILE,
+    show_default=True,
+    metavar="FILE",
+    help="Configuration in the working tree.",
+)
 PRICES = click.option(
     "--prices",
     "prices",

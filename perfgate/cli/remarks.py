@@ -10,7 +10,8 @@ from rich.text import Text
 from perfgate.cli.text import plain
 
 if TYPE_CHECKING:
-    from perfgate.records.cost import Allocation, Answer
+    from perfgate.records.allocation import Allocation
+    from perfgate.records.cost import Answer
 
 # Reasons for leaving something out that are printed.
 _SHOWN = 6

@@ -20,7 +20,6 @@ from perfgate.cli.progress import shown
 from perfgate.cli.text import plain
 from perfgate.config import values
 from perfgate.errors import EXIT_PASS, Interrupted, MeasuringError, UsageError
-from perfgate.pipeline.request import CONFIG_FILE
 from perfgate.records.sampling import FAMILIES
 
 if TYPE_CHECKING:
@@ -65,14 +64,7 @@ T = TypeVar("T")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the design, weights and inputs.")
 @click.option("--space-filling", "filling", is_flag=True, help="Never adapt: space-filling to the end.")
 @click.option("--python", default="", metavar="PATH", help="Interpreter with torch.")
-@click.option(
-    "--config",
-    "config_file",
-    default=CONFIG_FILE,
-    show_default=True,
-    metavar="FILE",
-    help="Configuration in the working tree.",
-)
+@options.WORKING_CONFIG
 @options.JSON
 @options.QUIET
 def command(

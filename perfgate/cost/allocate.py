@@ -32,17 +32,8 @@ from perfgate.cost.ties import inseparable
 from perfgate.cost.times import Times
 from perfgate.errors import UsageError
 from perfgate.hardware.short_names import short
-from perfgate.records.cost import (
-    CHEAPEST,
-    CHOICES,
-    COST,
-    MEASURED,
-    SMALLEST,
-    Allocation,
-    Assignment,
-    Requirements,
-    Way,
-)
+from perfgate.records.allocation import CHEAPEST, CHOICES, SMALLEST, Allocation, Assignment
+from perfgate.records.cost import COST, MEASURED, Requirements, Way
 from perfgate.records.estimate import Job
 from perfgate.records.hardware import SPOT, Excluded, Market, Platform
 

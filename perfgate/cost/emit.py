@@ -12,7 +12,7 @@ from perfgate.cost import emit_kubernetes, emit_skypilot, emit_slurm
 from perfgate.cost.emit_facts import Ask, ask, card
 from perfgate.errors import UsageError
 from perfgate.hardware import catalogue
-from perfgate.records.cost import Allocation
+from perfgate.records.allocation import Allocation
 from perfgate.records.hardware import OWN, Platform
 
 RUNS_ON = "runs-on"

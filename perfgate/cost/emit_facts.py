@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perfgate.errors import UsageError
-from perfgate.records.cost import Assignment
+from perfgate.records.allocation import Assignment
 from perfgate.records.estimate import Job
 from perfgate.records.hardware import CPU, OWN, SPOT, Offer, Platform
 

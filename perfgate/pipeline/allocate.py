@@ -9,7 +9,8 @@ from perfgate.cost import allocate as search
 from perfgate.cost import jobs
 from perfgate.pipeline.cost_search import CostRequest, posed
 from perfgate.pipeline.request import Ports
-from perfgate.records.cost import CHEAPEST, Allocation, Requirements, Way
+from perfgate.records.allocation import CHEAPEST, Allocation
+from perfgate.records.cost import Requirements, Way
 from perfgate.records.estimate import Job
 
 

@@ -15,7 +15,8 @@ from statistics import NormalDist
 from perfgate.cost import memory
 from perfgate.cost import ways as parts
 from perfgate.cost.times import Times
-from perfgate.records.cost import CHEAPEST, DATA, PIPELINE, SINGLE, TENSOR, Device, Requirements, StepTime, Way
+from perfgate.records.allocation import CHEAPEST
+from perfgate.records.cost import DATA, PIPELINE, SINGLE, TENSOR, Device, Requirements, StepTime, Way
 from perfgate.records.estimate import Job
 from perfgate.records.graph import BACKWARD, FORWARD, OPTIMIZER, KernelGroup, Totals, Traffic
 from perfgate.records.hardware import Market, Offer, Platform

@@ -11,7 +11,8 @@ from perfgate.cost.allocate import allocate
 from perfgate.cost.times import RooflineTimes
 from perfgate.errors import UsageError
 from perfgate.hardware import catalogue, offers
-from perfgate.records.cost import CHEAPEST, CHOICES, SMALLEST, Prices, Requirements
+from perfgate.records.allocation import CHEAPEST, CHOICES, SMALLEST
+from perfgate.records.cost import Prices, Requirements
 from perfgate.records.estimate import Job
 from perfgate.records.hardware import CPU, Market
 from tests.cost.exhaustive import Exhaustive, random_job, random_requirements, random_ways

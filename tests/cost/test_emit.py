@@ -13,7 +13,8 @@ from perfgate.cost.emit_slurm import duration
 from perfgate.cost.emit_yaml import document
 from perfgate.errors import UsageError
 from perfgate.hardware import catalogue, offers
-from perfgate.records.cost import Allocation, Assignment, Point, Prices, Requirements
+from perfgate.records.allocation import Allocation, Assignment
+from perfgate.records.cost import Point, Prices, Requirements
 from perfgate.records.estimate import Job
 from perfgate.records.hardware import CPU, OWN, SPOT, Market, Offer
 from tests.cost.problems import GIB, FakeTimes, make_offer, make_way
