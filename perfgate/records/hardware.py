@@ -140,7 +140,8 @@ class MeasuredRoofline:
     Attributes:
         device: ``cpu`` or ``cuda:N``. ``label``: its name as the driver or the kernel gives it.
         threads: Compute threads of the probing process (0 on an accelerator).
-        flop_per_s: dtype -> rate of a large matrix product. A dtype that failed is in ``notes``.
+        flop_per_s: dtype -> rate of a large matrix product, on a CPU of a convolution where that is faster. A dtype
+            that failed is in ``notes``.
         bandwidth_bytes_per_s: Of ``a = b + s*c`` over arrays of ``probe_bytes`` each, at least four times the
             last-level cache (``cache_bytes``, None: unknown, then a size that exceeds every known cache).
         spread: Largest relative difference between repetitions, over all probes.

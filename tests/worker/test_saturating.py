@@ -18,12 +18,39 @@ def saturate(**changes):
 # comes from arrays of known size and a clock, and no counter is ever asked.
 def test_saturate__rates_are_work_over_the_fastest_time(monkeypatch):
     monkeypatch.setattr(saturating, "_times", lambda call, device, budget: [2_000, 1_000, 4_000])
-    reached = saturate(probe_ns=1)
+    reached = saturate(dtypes=("float64",), probe_ns=1)
     # 2 * 128^3 FLOP in 1 us; three arrays of 1 MiB in 1 us; the median repetition took twice the fastest.
-    assert reached.flop_per_s == {"float32": pytest.approx(2 * 128**3 / 1e-6)}
+    assert reached.flop_per_s == {"float64": pytest.approx(2 * 128**3 / 1e-6)}
     assert reached.bandwidth_bytes_per_s == pytest.approx(3 * 2**20 / 1e-6)
     assert reached.spread == pytest.approx(1.0)
-    assert reached.sizes == {"float32": 128}
+    assert reached.sizes == {"float64": 128}
+
+
+def test_saturate__pi_of_a_cpu_is_the_faster_of_products_and_convolutions(monkeypatch):
+    # Products ask for 2 N^3, a convolution of 128 channels and 28 x 28 for much more in the same time.
+    monkeypatch.setattr(saturating, "_times", lambda call, device, budget: [1_000])
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    reached = saturate(probe_ns=1)
+    assert reached.flop_per_s == {"float32": pytest.approx(2 * 8 * 128 * 128 * (3 * 28 - 2) ** 2 / 1e-6)}
+    assert reached.flop_per_s["float32"] > 2 * 128**3 / 1e-6
+
+
+def test_saturate__a_dtype_that_cannot_be_convolved_keeps_its_products(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise RuntimeError("not implemented for 'Half'")
+
+    monkeypatch.setattr(torch.nn.functional, "conv2d", refuse)
+    assert saturate().flop_per_s["float32"] > 0
+
+
+def test_saturate__a_convolution_does_the_flop_that_are_counted():
+    # Every position of the filter over every pixel, less those outside of the picture.
+    side = 28
+    inside = sum(
+        0 <= row + down < side and 0 <= column + right < side
+        for row in range(side) for column in range(side) for down in (-1, 0, 1) for right in (-1, 0, 1)
+    )  # fmt: skip
+    assert inside == (3 * side - 2) ** 2
 
 
 def test_saturate__the_largest_product_that_fits_the_budget(monkeypatch):
@@ -36,8 +63,8 @@ def test_saturate__the_largest_product_that_fits_the_budget(monkeypatch):
 
     monkeypatch.setattr(saturating, "_times", times)
     # 1 ms each: after n = 256 the next one would take 8 * 1 ms * 6, which a budget of 49 ms does not hold.
-    reached = saturate(probe_ns=49_500_000)
-    assert reached.sizes == {"float32": 256}
+    reached = saturate(dtypes=("float64",), probe_ns=49_500_000)
+    assert reached.sizes == {"float64": 256}
 
 
 def test_saturate__really_runs_every_dtype_that_torch_has():
