@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean, median
 
 from benchmarks.cost.observations import Observed
 from perfgate.records.cost import Way
@@ -135,9 +135,9 @@ def even_prices(observed: Sequence[Observed]) -> dict[str, float]:
     platform = dict.fromkeys(sorted({place for _, place in speed}), 0.0)
     model = dict.fromkeys(sorted({name for name, _ in speed}), 0.0)
     for _ in range(50):
-        model = {key: _mean(v - platform[p] for (m, p), v in speed.items() if m == key) for key in model}
-        platform = {key: _mean(v - model[m] for (m, p), v in speed.items() if p == key) for key in platform}
-    middle = statistics.median(platform.values())
+        model = {key: fmean(v - platform[p] for (m, p), v in speed.items() if m == key) for key in model}
+        platform = {key: fmean(v - model[m] for (m, p), v in speed.items() if p == key) for key in platform}
+    middle = median(platform.values())
     return {name: math.exp(value - middle) for name, value in platform.items()}
 
 
@@ -166,7 +166,3 @@ def with_memory_enough(case: Case) -> Case:
     """The same decision where memory limits nothing: every platform in it did run the model."""
     plenty = tuple(replace(each, memory_bytes=2**50) for each in case.market.offers)
     return replace(case, market=replace(case.market, offers=plenty))
-
-
-def _mean(values: Iterable[float]) -> float:
-    return statistics.fmean(values)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.cost.cases import Case
+from benchmarks.cost.fitting import as_published
 from perfgate.cost import ways
 from perfgate.cost.optimise import optimise
 from perfgate.cost.times import Anchor, RooflineTimes, Times
@@ -77,14 +78,14 @@ class ClassTimes:
         own = self._constants.get(device.platform.name)
         if own is None:
             return roofs.calibrated(device)
-        return roofs.with_calibration(replace(device, platform=_published(device.platform)), own)
+        return roofs.with_calibration(replace(device, platform=as_published(device.platform)), own)
 
 
 class PeakTimes:
     """The plain roofline under published peaks, kernel by kernel: sum of max(F/pi, M/beta)."""
 
     def __call__(self, way: Way, devices: Sequence[Device]) -> Sequence[StepTime | None]:
-        machines = [roofs.of(replace(device, platform=_published(device.platform))) for device in devices]
+        machines = [roofs.of(replace(device, platform=as_published(device.platform))) for device in devices]
         return step.times(ways.kernels(way), machines, way.dtype)
 
 
@@ -157,7 +158,3 @@ def anchored(source: str) -> Callable[[Case], Times]:
         return RooflineTimes(anchors=[anchor])
 
     return make
-
-
-def _published(platform: Platform) -> Platform:
-    return replace(platform, measured_flop_per_s={}, measured_bandwidth_bytes_per_s=None)

@@ -7,7 +7,7 @@ They are few, positive and within physical bounds: no kernel moves more than the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.cost import observations
@@ -129,14 +129,10 @@ def operators(data: Path) -> list[Observed]:
 
 def without(plan: Plan, platform: str) -> Plan:
     """The same fit with a device left out: what is then known of it is its class."""
-    return Plan(
-        name=plan.name,
+    return replace(
+        plan,
         fit=[one for one in plan.fit if one.platform != platform],
         check=[one for one in plan.check if one.platform == platform],
-        varied=plan.varied,
-        data=plan.data,
-        overheads=plan.overheads,
-        start=plan.start,
     )
 
 

@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from scipy.optimize import least_squares
 from benchmarks.cost.observations import Observed, by_platform
 from perfgate.hardware import catalogue
 from perfgate.records.cost import Device
-from perfgate.records.hardware import MeasuredRoofline
+from perfgate.records.hardware import MeasuredRoofline, Platform
 from perfgate.roofline import machine as roofs
 from perfgate.roofline import step
 from perfgate.roofline.calibration import KINDS, Calibration
@@ -30,7 +31,6 @@ Floats = NDArray[np.float64]
 
 # Residuals beyond this (a quarter) count as outliers.
 _OUTLIER = 0.25
-_Z90 = 1.6448536269514722
 # Keys of a constant: "launch_ns", "reach_flop.float32", "byte_efficiency.softmax".
 _BY_KIND = frozenset({"flop_efficiency", "byte_efficiency", "half_ns"})
 
@@ -65,6 +65,11 @@ class _Block:
     terms: Terms
 
 
+def as_published(platform: Platform) -> Platform:
+    """The platform by its published rates alone."""
+    return replace(platform, measured_flop_per_s={}, measured_bandwidth_bytes_per_s=None)
+
+
 class Model:
     """Modelled times of many observed steps, quickly for other and other constants.
 
@@ -85,7 +90,7 @@ class Model:
         for name, rows in by_platform(observed):
             platform = catalogue.find(name)
             if published:
-                platform = replace(platform, measured_flop_per_s={}, measured_bandwidth_bytes_per_s=None)
+                platform = as_published(platform)
             device = Device(platform=platform)
             probe = (probes or {}).get(name)
             machine = roofs.of(device, probe)
@@ -170,17 +175,18 @@ def value(calibration: Calibration, key: str) -> float:
 
 def changed(calibration: Calibration, values: Mapping[str, float]) -> Calibration:
     """Constants with other values. ``byte_efficiency.default`` is every kind that has the value of ``other``."""
+    fields: dict[str, Any] = {}
     for key, new in values.items():
         name, _, part = key.partition(".")
+        known = fields.get(name, getattr(calibration, name))
         if not part:
-            calibration = replace(calibration, **{name: new})  # type: ignore[arg-type]
+            fields[name] = new
         elif name in _BY_KIND:
-            row = list(getattr(calibration, name))
-            row[KINDS.index(part)] = new
-            calibration = replace(calibration, **{name: tuple(row)})  # type: ignore[arg-type]
+            place = KINDS.index(part)
+            fields[name] = (*known[:place], new, *known[place + 1 :])
         else:
-            calibration = replace(calibration, reach_flop={**calibration.reach_flop, part: new})
-    return calibration
+            fields[name] = {**known, part: new}
+    return replace(calibration, **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,5 +210,5 @@ def spread(residuals: Floats) -> Spread:
         median=float(np.median(error)),
         mean=float(np.mean(error)),
         within_20=float(np.mean(error <= 0.2)),
-        sigma=float(np.quantile(np.abs(residuals), 0.9)) / _Z90,
+        sigma=float(np.quantile(np.abs(residuals), 0.9)) / step.Z90,
     )

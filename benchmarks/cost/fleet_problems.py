@@ -8,7 +8,8 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from perfgate.records.cost import SINGLE, Load, Point
+from perfgate.records.cost import SINGLE, Point
+from perfgate.records.fleet import Load
 from perfgate.records.hardware import ON_DEMAND, Offer
 
 PROVIDERS = ("aws", "gcp", "lambda")

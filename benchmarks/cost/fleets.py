@@ -17,7 +17,7 @@ from benchmarks.cost.fleet_problems import Problem, cheapest, markets, problem
 from benchmarks.tables import print_table
 from perfgate.cost.fleet import plan
 from perfgate.errors import UsageError
-from perfgate.records.cost import FleetPlan, Load
+from perfgate.records.fleet import FleetPlan, Load
 
 PROBLEMS, QUICK = 300, 30
 OFFERS, SEEDS = 3000, 5

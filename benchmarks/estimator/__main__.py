@@ -5,11 +5,10 @@ Exit status 1 where one of them is above a limit that was set for it, or found s
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Sequence
 
-from benchmarks.estimator import allocation, end_to_end, new_hardware, operators, siblings, timm_models
+from benchmarks.estimator import allocation, end_to_end, new_hardware, operators, siblings, speed, timm_models
+from benchmarks.runner import run
 
 TABLES = {
     "timm_models": timm_models.main,
@@ -18,23 +17,12 @@ TABLES = {
     "operators": operators.main,
     "end_to_end": end_to_end.main,
     "allocation": allocation.main,
+    "speed": speed.main,
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a little of each table")
-    parser.add_argument("--skip", action="append", default=[], choices=TABLES, help="leave out; may be repeated")
-    arguments = parser.parse_args(argv)
-    code = 0
-    for name, table in TABLES.items():
-        if name in arguments.skip:
-            continue
-        begun = time.monotonic()
-        print(f"\n## {name}\n", flush=True)
-        code = max(code, table(["--quick"] if arguments.quick else []))
-        print(f"\n({name}: {time.monotonic() - begun:.0f} s)", flush=True)
-    return code
+    return run(TABLES, argv, description=__doc__)
 
 
 if __name__ == "__main__":

@@ -8,16 +8,15 @@ cells: NeuSight, Habitat, a roofline, linear regressions (``micro``). Needs feat
 
 from __future__ import annotations
 
-import argparse
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cost import observations, public
+from benchmarks.cost import observations
 from benchmarks.cost.observations import PLATFORMS, Observed
-from benchmarks.estimator import held_out, measured, operators
+from benchmarks.estimator import command, held_out, measured, operators
 from benchmarks.tables import print_table
 from perfgate.records.estimate import STEP_TIME, Estimate, Example
 
@@ -123,15 +122,7 @@ def run(data: Path, *, quick: bool) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="", help="folder of the public data")
-    parser.add_argument("--quick", action="store_true", help="few operators to learn from")
-    arguments = parser.parse_args(argv)
-    data = public.folder(arguments.data)
-    if data is None:
-        print(public.how_to_get("end_to_end"))
-        return 0
-    return run(data, quick=arguments.quick)
+    return command.on_data(argv, run, name="end_to_end", text=__doc__, quick="few operators to learn from")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.cost import features, public
 from perfgate.hardware import catalogue
+from perfgate.pipeline.examples import of_platform
 from perfgate.records.estimate import STEP_TIME, Example, Machine
 from perfgate.records.graph import KernelGroup
 
@@ -34,7 +35,6 @@ class Table:
 GPU_3090 = Table(file="infer-amp-nchw-pt240-cu124-rtx3090", platform="rtx-3090", software="torch 2.4")
 GPU_4090 = Table(file="infer-amp-nchw-pt240-cu124-rtx4090", platform="rtx-4090", software="torch 2.4")
 GPU_3090_NHWC = replace(GPU_3090, file="infer-amp-nhwc-pt240-cu124-rtx3090")
-GPU_4090_NHWC = replace(GPU_4090, file="infer-amp-nhwc-pt240-cu124-rtx4090")
 CPU_I9 = Table(
     file="infer-fp32-nchw-pt240-cpu-i9_10940x-dynamo",
     platform="core-i9-10940x",
@@ -46,14 +46,7 @@ TRAIN_3090 = Table(file="train-amp-nchw-pt112-cu113-rtx3090", platform="rtx-3090
 
 def machine(name: str) -> Machine:
     """A platform of the catalogue, by published figures."""
-    platform = catalogue.find(name)
-    return Machine(
-        name=platform.name,
-        kind=platform.kind,
-        flop_per_s=dict(platform.peak_flop_per_s),
-        bandwidth_bytes_per_s=platform.bandwidth_bytes_per_s,
-        memory_bytes=platform.memory_bytes or 0,
-    )
+    return of_platform(catalogue.find(name))
 
 
 def timm(data: Path, table: Table) -> list[Example]:

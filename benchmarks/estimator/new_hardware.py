@@ -9,14 +9,12 @@ Published: Habitat 11.8 % mean in its own setting (training steps, six GPUs); th
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cost import public
-from benchmarks.estimator import held_out, measured
+from benchmarks.estimator import command, held_out, measured
 from benchmarks.estimator.held_out import Figures
 from benchmarks.tables import print_table
 from perfgate.estimator import features
@@ -135,16 +133,13 @@ def run(data: Path, *, quick: bool) -> int:
     return int(bool(wrong) and not quick)
 
 
+_QUICK = "an eighth of the models, few starts and folds"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="", help="folder of the public data")
-    parser.add_argument("--quick", action="store_true", help="an eighth of the models, few starts and folds")
-    arguments = parser.parse_args(argv)
-    data = public.folder(arguments.data)
-    if data is None:
-        print(public.how_to_get("new_hardware"))
-        return 0
-    return run(data, quick=arguments.quick)
+    return command.on_data(
+        argv, run, name="new_hardware", text=__doc__, quick="an eighth of the models, few starts and folds"
+    )
 
 
 if __name__ == "__main__":

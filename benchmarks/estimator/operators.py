@@ -7,7 +7,6 @@ Each kind of operator is a step of one kernel; at most some hundred rows a devic
 
 from __future__ import annotations
 
-import argparse
 import csv
 import zlib
 from collections.abc import Iterable, Sequence
@@ -15,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cost import observations, public
+from benchmarks.cost import observations
 from benchmarks.cost.observations import Observed
-from benchmarks.estimator import held_out, measured
+from benchmarks.estimator import command, held_out, measured
 from benchmarks.tables import print_table
 from perfgate.records.estimate import STEP_TIME, Estimate, Example, Machine
 
@@ -138,15 +137,7 @@ def run(data: Path, *, quick: bool) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="", help="folder of the public data")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    arguments = parser.parse_args(argv)
-    data = public.folder(arguments.data)
-    if data is None:
-        print(public.how_to_get("operators"))
-        return 0
-    return run(data, quick=arguments.quick)
+    return command.on_data(argv, run, name="operators", text=__doc__, quick="a tenth of the rows")
 
 
 if __name__ == "__main__":

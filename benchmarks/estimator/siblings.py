@@ -7,15 +7,13 @@ relative times the ratio of their FLOP, which needs no estimator.
 
 from __future__ import annotations
 
-import argparse
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cost import public
-from benchmarks.estimator import held_out, measured
+from benchmarks.estimator import command, held_out, measured
 from benchmarks.estimator.held_out import Figures
 from benchmarks.estimator.measured import Table
 from benchmarks.tables import print_table
@@ -111,7 +109,7 @@ def _flop(example: Example) -> float:
     return float(sum(one.flop * one.calls for one in example.kernels))
 
 
-def run(data: Path, tables: dict[str, Table], *, quick: bool) -> int:
+def run(data: Path, *, tables: Mapping[str, Table], quick: bool) -> int:
     """All tables, printed."""
     found: dict[str, Figures] = {}
     for name, table in tables.items():
@@ -131,18 +129,13 @@ def run(data: Path, tables: dict[str, Table], *, quick: bool) -> int:
     return int(bool(wrong))
 
 
+_QUICK = "one table, some families, two folds"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="", help="folder of the public data")
-    parser.add_argument("--quick", action="store_true", help="one table, some families, two folds")
-    parser.add_argument("--table", action="append", default=[], choices=TABLES, help="only this one; may be repeated")
-    arguments = parser.parse_args(argv)
-    data = public.folder(arguments.data)
-    if data is None:
-        print(public.how_to_get("siblings"))
-        return 0
-    names = arguments.table or list(TABLES)[: 1 if arguments.quick else None]
-    return run(data, {name: TABLES[name] for name in names}, quick=arguments.quick)
+    return command.on_tables(
+        argv, run, TABLES, name="siblings", text=__doc__, quick="one table, some families, two folds"
+    )
 
 
 if __name__ == "__main__":

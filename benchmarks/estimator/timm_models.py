@@ -9,16 +9,14 @@ Exit status 1 where a line is above the limit that was set for it beforehand.
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cost import public
-from benchmarks.estimator import architectures, held_out, measured
+from benchmarks.estimator import architectures, command, held_out, measured
 from benchmarks.estimator.held_out import Figures
 from benchmarks.estimator.measured import Table
 from benchmarks.tables import print_table
@@ -121,7 +119,7 @@ def _cross_validated(examples: Sequence[Example], fold: Sequence[int | str]) -> 
     return held_out.figures(examples, held_out.cross_validated(examples, fold))
 
 
-def run(data: Path, tables: dict[str, Table], *, quick: bool) -> int:
+def run(data: Path, *, tables: Mapping[str, Table], quick: bool) -> int:
     """All tables, printed."""
     found: dict[str, Figures] = {}
     for name, table in tables.items():
@@ -140,18 +138,13 @@ def run(data: Path, tables: dict[str, Table], *, quick: bool) -> int:
     return int(bool(wrong))
 
 
+_QUICK = "one table, 200 of its models, two folds"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="", help="folder of the public data")
-    parser.add_argument("--quick", action="store_true", help="one table, 200 of its models, two folds")
-    parser.add_argument("--table", action="append", default=[], choices=TABLES, help="only this one; may be repeated")
-    arguments = parser.parse_args(argv)
-    data = public.folder(arguments.data)
-    if data is None:
-        print(public.how_to_get("timm_models"))
-        return 0
-    names = arguments.table or list(TABLES)[: 1 if arguments.quick else None]
-    return run(data, {name: TABLES[name] for name in names}, quick=arguments.quick)
+    return command.on_tables(
+        argv, run, TABLES, name="timm_models", text=__doc__, quick="one table, 200 of its models, two folds"
+    )
 
 
 if __name__ == "__main__":

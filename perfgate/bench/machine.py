@@ -85,6 +85,19 @@ def cpu_quota(root: Path = _ROOT) -> float | None:
     return granted if granted > 0 else None
 
 
+def available_bytes(root: Path = _ROOT) -> int:
+    """Memory that a process here can still have: of the machine, or of the container that it runs in."""
+    free: int = psutil.virtual_memory().available
+    for most, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        limit, now = (read_text(root / "sys/fs/cgroup" / name) for name in (most, used))
+        if limit.isdigit() and now.isdigit():
+            free = min(free, max(0, int(limit) - int(now)))
+    return free
+
+
 def default_threads(*, root: Path = _ROOT, mask: frozenset[int] | None = None) -> int:
     """Compute threads of a worker: the physical cores it may use, less one for everything else on the machine.
 

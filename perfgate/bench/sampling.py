@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-import psutil
-
 from perfgate.bench import machine
 from perfgate.bench.laboratory import DYNAMO
 from perfgate.bench.nvml import Gpus
@@ -259,20 +257,13 @@ def free_bytes(devices: Iterable[str], gpus: Gpus, environ: dict[str, str]) -> d
     found: dict[str, int] = {}
     for device in devices:
         if device == "cpu":
-            found[device] = min([int(psutil.virtual_memory().available), *_group_bytes()])
+            found[device] = machine.available_bytes()
             continue
         gpu = find(device, gpus.all(), environ)
         used = None if gpu is None else gpus.used_bytes(gpu.uuid)
         if gpu is not None and gpu.memory_bytes is not None and used is not None:
             found[device] = max(0, gpu.memory_bytes - used)
     return found
-
-
-def _group_bytes() -> list[int]:
-    """What the control group still grants; empty: no limit."""
-    folder = Path("/sys/fs/cgroup")
-    limit, used = machine.read_text(folder / "memory.max"), machine.read_text(folder / "memory.current")
-    return [max(0, int(limit) - int(used))] if limit.isdigit() and used.isdigit() else []
 
 
 def _spec(device: str) -> ModelSpec:

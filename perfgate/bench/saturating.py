@@ -9,8 +9,6 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psutil
-
 from perfgate import units
 from perfgate.bench import machine
 from perfgate.errors import MeasuringError
@@ -38,7 +36,7 @@ def request(device: str, *, root: Path = _ROOT) -> Saturate:
         return Saturate(device=device, dtypes=_GPU_DTYPES, stream_bytes=_LEAST_BYTES)
     cache = cache_bytes(root)
     wanted = max(_LEAST_BYTES, _CACHES * cache) if cache else _UNKNOWN_CACHE_BYTES
-    available = _available(root)
+    available = machine.available_bytes(root)
     free = int(available * _SHARE_OF_FREE) // _ARRAYS
     needed = _CACHES * cache if cache else _LEAST_BYTES
     if free < needed:
@@ -49,19 +47,6 @@ def request(device: str, *, root: Path = _ROOT) -> Saturate:
         )
         raise MeasuringError(msg)
     return Saturate(device=device, dtypes=_CPU_DTYPES, stream_bytes=min(wanted, free))
-
-
-def _available(root: Path) -> int:
-    """Memory that a process here can still have: of the machine, or of the container that it runs in."""
-    free: int = psutil.virtual_memory().available
-    for most, used in (
-        ("memory.max", "memory.current"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-    ):
-        limit, now = (machine.read_text(root / "sys/fs/cgroup" / name) for name in (most, used))
-        if limit.isdigit() and now.isdigit():
-            free = min(free, max(0, int(limit) - int(now)))
-    return free
 
 
 def cache_bytes(root: Path = _ROOT) -> int | None:

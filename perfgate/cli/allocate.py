@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,10 @@ from rich.console import Console
 from perfgate import units
 from perfgate.cli import allocation_text, options, requirements, verdict
 from perfgate.cli.progress import shown
+from perfgate.cli.remarks import way_tree
 from perfgate.cli.text import plain
 from perfgate.config import cost_values, values
-from perfgate.errors import EXIT_PASS, EXIT_REGRESSION, UsageError
+from perfgate.errors import EXIT_PASS, EXIT_REGRESSION
 
 if TYPE_CHECKING:
     from perfgate.pipeline.allocate import Allocated
@@ -28,14 +28,7 @@ _NOT_HERE = ("deadline", "job-items", "volume", "objectives", "max-usd-per-month
 
 
 @click.command("allocate")
-@click.argument("entry", metavar="MODEL")
-@click.option("--inputs", multiple=True, metavar="SPEC", help="Input, as of `perfgate count`; may be repeated.")
-@click.option(
-    "--mode", type=click.Choice(["infer", "train", "step"]), default=None, help="What one step is.  [default: infer]"
-)
-@click.option("--batch", "batches", default="", metavar="SIZES", help="Batch sizes to choose from, as 1,8,32.")
-@click.option("--dtype", "dtypes", default="", metavar="DTYPES", help="Dtypes to choose from, as float32,amp-bfloat16.")
-@click.option("--compile", "compiled", is_flag=True, help="Consider torch.compile (fused kernels) beside eager.")
+@requirements.model_options
 @click.option("--dataset-items", type=float, default=None, metavar="N", help="Items of the data set.")
 @click.option("--epochs", type=float, default=None, metavar="N", help="Passes over --dataset-items.  [default: 1]")
 @click.option("--items", type=float, default=None, metavar="N", help="Items of the whole job, in place of both.")
@@ -56,20 +49,16 @@ _NOT_HERE = ("deadline", "job-items", "volume", "objectives", "max-usd-per-month
 @click.option("--memory", default="", metavar="SIZE", help="What a step was measured to hold, as 14GiB.  [modelled]")
 @requirements.requirement_options(without=_NOT_HERE)
 @click.option("--max-usd-per-month", type=float, default=None, metavar="USD", help="The most that 730 hours may cost.")
-@click.option("--counts", default=None, metavar="NUMBERS", help="Devices in one machine, as 1,8; or all.")
-@options.PRICES
-@click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
-@options.WORKING_CONFIG
+@requirements.COUNTS
+@requirements.surroundings_options
 @click.option("--format", "form", type=click.Choice(FORMS), default=TABLE, show_default=True, help="What to print.")
 @click.option("--top", type=click.IntRange(0), default=5, show_default=True, help="Other machines to list.")
 @options.JSON
 @options.QUIET
 def command(
-    entry: str, inputs: tuple[str, ...], mode: str | None, batches: str, dtypes: str, compiled: bool,
     dataset_items: float | None, epochs: float | None, items: float | None, serve: float | None, deadline: str,
-    budget: float | None, start_up: str, confidence: str, cheapest: bool, memory: str, counts: str | None,
-    prices: str | None, python: str, config_file: str, form: str, top: int, as_json: bool, quiet: bool,
-    **required: Any,
+    budget: float | None, start_up: str, confidence: str, cheapest: bool, memory: str, form: str, top: int,
+    as_json: bool, quiet: bool, **asked: Any,
 ) -> int:  # fmt: skip
     """Find the smallest or cheapest machine that does a job within its limits, and ask for it.
 
@@ -80,40 +69,23 @@ def command(
     configuration; 3: the model cannot be built or run.
     """
     from perfgate.pipeline.allocate import AllocateRequest, allocate
-    from perfgate.pipeline.cost_search import CostRequest
-    from perfgate.pipeline.count import CountRequest
     from perfgate.pipeline.request import Ports
     from perfgate.records.allocation import CHEAPEST, SMALLEST
     from perfgate.records.estimate import Job
 
     job = Job(
-        items=_read("--items", cost_values.read_amount, items),
-        dataset_items=_read("--dataset-items", cost_values.read_amount, dataset_items),
-        epochs=_read("--epochs", cost_values.read_amount, epochs),
-        items_per_s=_read("--serve", cost_values.read_rate, serve),
-        deadline_s=_read("--deadline", cost_values.read_deadline_s, deadline),
-        budget_usd=_read("--budget", cost_values.read_usd, budget),
-        confidence=_read("--confidence", _confidence, confidence) or 0.0,
-        start_up_s=_read("--start-up", _start_up_s, start_up) or 0.0,
+        items=requirements.read("--items", cost_values.read_amount, items),
+        dataset_items=requirements.read("--dataset-items", cost_values.read_amount, dataset_items),
+        epochs=requirements.read("--epochs", cost_values.read_amount, epochs),
+        items_per_s=requirements.read("--serve", cost_values.read_rate, serve),
+        deadline_s=requirements.read("--deadline", cost_values.read_deadline_s, deadline),
+        budget_usd=requirements.read("--budget", cost_values.read_usd, budget),
+        confidence=requirements.read("--confidence", _confidence, confidence) or 0.0,
+        start_up_s=requirements.read("--start-up", _start_up_s, start_up) or 0.0,
     )
-    peak = _read("--memory", cost_values.read_memory, memory)
+    peak = requirements.read("--memory", cost_values.read_memory, memory)
     request = AllocateRequest(
-        what=CostRequest(
-            count=CountRequest(
-                root=options.here(),
-                entry=entry,
-                inputs=inputs,
-                mode=mode or "",
-                python=python,
-                fallback_python=options.own_python(os.environ),
-                config_file=config_file,
-            ),
-            given=requirements.given({**required, "counts": requirements.counts(counts)}),
-            batches=tuple(requirements.numbers("--batch", batches or None) or ()),
-            dtypes=tuple(options.read_dtype(text) for text in requirements.listed(dtypes)),
-            compiles=("eager", "default") if compiled else ("eager",),
-            private=options.read_prices(prices, os.environ),
-        ),
+        what=requirements.cost_request(**asked),
         job=job,
         choice=CHEAPEST if cheapest else SMALLEST,
         peak_bytes=None if peak is None else round(peak),
@@ -143,24 +115,9 @@ def _tree(found: Allocated) -> dict[str, Any]:
     return {
         "model": found.model,
         "requirements": asdict(found.requirements),
-        "ways": [
-            {"mode": way.mode, "batch": way.batch, "dtype": way.dtype, "compile": way.compile, "items": way.items,
-             "flop": way.totals.flop, "weight_bytes": way.totals.weight_bytes, "kernels": way.totals.kernels}
-            for way in found.ways
-        ],
+        "ways": [way_tree(way) for way in found.ways],
         **asdict(found.allocation),
-    }  # fmt: skip
-
-
-def _read(option: str, reader: Callable[[object], float], given: object) -> float | None:
-    """What was given, by the reader of such values in the configuration; None: nothing was. Raises UsageError."""
-    if given is None or given == "":
-        return None
-    try:
-        return reader(given)
-    except ValueError as error:
-        msg = f"{option} {error}"
-        raise UsageError(msg) from None
+    }
 
 
 def _start_up_s(given: object) -> float:

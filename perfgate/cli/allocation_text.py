@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from perfgate import units
-from perfgate.cli.remarks import remarks, say
-from perfgate.cli.text import plain
+from perfgate.cli.remarks import remarks
+from perfgate.cli.text import plain, say
 from perfgate.records.allocation import SMALLEST
 
 if TYPE_CHECKING:

@@ -15,15 +15,16 @@ from rich.text import Text
 from perfgate import units
 from perfgate.cli import options, requirements, verdict
 from perfgate.cli.progress import shown
-from perfgate.cli.remarks import remarks, say
-from perfgate.cli.text import plain
+from perfgate.cli.remarks import remarks, way_tree
+from perfgate.cli.text import plain, say
 from perfgate.config import cost_values
 from perfgate.errors import EXIT_PASS, EXIT_REGRESSION, UsageError
 from perfgate.records.hardware import SPOT
 
 if TYPE_CHECKING:
     from perfgate.pipeline.cost_search import Found
-    from perfgate.records.cost import Answer, FleetPlan, Load
+    from perfgate.records.cost import Answer
+    from perfgate.records.fleet import FleetPlan, Load
 
 # More machines than that are none that anybody has.
 _DIGITS = 9
@@ -31,16 +32,9 @@ _LONGEST = 120
 
 
 @click.command("cost")
-@click.argument("entry", metavar="MODEL")
-@click.option("--inputs", multiple=True, metavar="SPEC", help="Input, as of `perfgate count`; may be repeated.")
-@click.option(
-    "--mode", type=click.Choice(["infer", "train", "step"]), default=None, help="What one step is.  [default: infer]"
-)
-@click.option("--batch", "batches", default="", metavar="SIZES", help="Batch sizes to choose from, as 1,8,32.")
-@click.option("--dtype", "dtypes", default="", metavar="DTYPES", help="Dtypes to choose from, as float32,amp-bfloat16.")
-@click.option("--compile", "compiled", is_flag=True, help="Consider torch.compile (fused kernels) beside eager.")
+@requirements.model_options
 @requirements.requirement_options()
-@click.option("--counts", default=None, metavar="NUMBERS", help="Devices in one machine, as 1,8; or all.")
+@requirements.COUNTS
 @click.option("--serve", type=float, default=None, metavar="RATE", help="Also plan a fleet for so many items a second.")
 @click.option("--fleet", is_flag=True, help="Also plan a fleet that does --job-items by --deadline.")
 @click.option("--spares", type=click.IntRange(0), default=0, help="Machines of the fleet that may fail at once.")
@@ -49,17 +43,13 @@ _LONGEST = 120
 )
 @click.option("--minimum", multiple=True, metavar="OFFER=N", help="Least machines of an offer in the fleet.")
 @click.option("--maximum", multiple=True, metavar="OFFER=N", help="Most machines of an offer, as own/rack=4.")
-@options.PRICES
-@click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
-@options.WORKING_CONFIG
+@requirements.surroundings_options
 @click.option("--top", type=click.IntRange(1), default=20, show_default=True, help="Configurations to list.")
 @options.JSON
 @options.QUIET
 def command(
-    entry: str, inputs: tuple[str, ...], mode: str | None, batches: str, dtypes: str, compiled: bool,
-    counts: str | None, serve: float | None, fleet: bool, spares: int, egress: str, minimum: tuple[str, ...],
-    maximum: tuple[str, ...], prices: str | None, python: str, config_file: str, top: int, as_json: bool, quiet: bool,
-    **required: Any,
+    serve: float | None, fleet: bool, spares: int, egress: str, minimum: tuple[str, ...], maximum: tuple[str, ...],
+    top: int, as_json: bool, quiet: bool, **asked: Any,
 ) -> int:  # fmt: skip
     """Find the cheapest hardware that runs MODEL within limits, and all Pareto-optimal choices.
 
@@ -68,29 +58,11 @@ def command(
     [cost] in perfgate.toml. The result goes to standard output (no --out). Exit code 1: nothing meets the limits; 2:
     wrong arguments or configuration; 3: the model cannot be built or run.
     """
-    from perfgate.pipeline.cost_search import CostRequest, search
-    from perfgate.pipeline.count import CountRequest
+    from perfgate.pipeline.cost_search import search
     from perfgate.pipeline.request import Ports
 
-    request = CostRequest(
-        count=CountRequest(
-            root=options.here(),
-            entry=entry,
-            inputs=inputs,
-            mode=mode or "",
-            python=python,
-            fallback_python=options.own_python(os.environ),
-            config_file=config_file,
-        ),
-        given=requirements.given({**required, "counts": requirements.counts(counts)}),
-        batches=tuple(requirements.numbers("--batch", batches or None) or ()),
-        dtypes=tuple(options.read_dtype(text) for text in requirements.listed(dtypes)),
-        compiles=("eager", "default") if compiled else ("eager",),
-        private=options.read_prices(prices, os.environ),
-        load=_load(
-            serve, spares, egress, _machines("--minimum", minimum), _machines("--maximum", maximum), fleet=fleet
-        ),
-    )
+    load = _load(serve, spares, egress, _machines("--minimum", minimum), _machines("--maximum", maximum), fleet=fleet)
+    request = requirements.cost_request(**asked, load=load)
     with shown(Console(stderr=True), quiet=quiet) as progress:
         found = search(request, Ports(progress=progress, environ=os.environ))
     if as_json:
@@ -116,7 +88,7 @@ def _load(
     serve: float | None, spares: int, egress: str, minimum: dict[str, int], maximum: dict[str, int], *, fleet: bool
 ) -> Load | None:
     """What a fleet must serve; that of a job is in the requirements."""
-    from perfgate.records.cost import Load
+    from perfgate.records.fleet import Load
 
     if serve is None and not fleet:
         if spares or egress or minimum or maximum:
@@ -126,19 +98,15 @@ def _load(
     if serve is not None and fleet:
         msg = "--serve is a load without end and --fleet does a job by its deadline; leave one of them out"
         raise UsageError(msg)
-    try:
-        rate = None if serve is None else cost_values.read_rate(serve)
-    except ValueError as error:
-        msg = f"--serve {error}"
-        raise UsageError(msg) from None
-    try:
-        leaving = units.parse_bytes(egress) if egress else 0.0
-        if leaving:
-            leaving = cost_values.read_memory(egress)
-    except ValueError as error:
-        msg = f"--egress {error}"
-        raise UsageError(msg) from None
+    rate = requirements.read("--serve", cost_values.read_rate, serve)
+    leaving = requirements.read("--egress", _egress, egress) or 0.0
     return Load(items_per_s=rate, spares=spares, egress_bytes_per_item=leaving, minimum=minimum, maximum=maximum)
+
+
+def _egress(given: object) -> float:
+    """Nothing at all may leave; everything else is a size."""
+    text = str(given)
+    return 0.0 if units.parse_bytes(text) == 0 else cost_values.read_memory(text)
 
 
 def _tree(found: Found) -> dict[str, Any]:
@@ -147,17 +115,10 @@ def _tree(found: Found) -> dict[str, Any]:
         "requirements": asdict(found.requirements),
         "volume": None if found.volume is None else asdict(found.volume),
         "usd_per_month": found.usd_per_month,
-        "ways": [
-            {
-                "mode": way.mode, "batch": way.batch, "dtype": way.dtype, "compile": way.compile, "items": way.items,
-                "flop": way.totals.flop, "traffic_bytes": asdict(way.totals.traffic),
-                "weight_bytes": way.totals.weight_bytes, "kernels": way.totals.kernels,
-            }
-            for way in found.ways
-        ],
+        "ways": [way_tree(way) for way in found.ways],
         **asdict(found.answer),
         "plan": None if found.plan is None else asdict(found.plan),
-    }  # fmt: skip
+    }
 
 
 def _show(found: Found, top: int) -> None:

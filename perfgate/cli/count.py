@@ -13,7 +13,7 @@ from rich.text import Text
 from perfgate import units
 from perfgate.cli import options, verdict
 from perfgate.cli.progress import shown
-from perfgate.cli.text import plain
+from perfgate.cli.text import plain, say
 from perfgate.errors import EXIT_PASS
 from perfgate.records.graph import Graph, Operator
 from perfgate.report import counts
@@ -85,21 +85,16 @@ def command(
 def _show(entry: str, graph: Graph, top: int) -> None:
     totals = graph.totals
     console = verdict.console()
-    _say(console, f"{entry}: F = {units.flop(totals.flop)}")
+    say(console, f"{entry}: F = {units.flop(totals.flop)}")
     console.print(_totals(graph))
     if top and graph.operators:
         console.print(_operators(graph, top))
     for item in totals.not_counted:
         calls = f"{item.calls} call{'' if item.calls == 1 else 's'}"
-        _say(console, f"Not counted: {item.op} ({calls}, first in {item.first}): {item.reason}")
+        say(console, f"Not counted: {item.op} ({calls}, first in {item.first}): {item.reason}")
     for note in totals.notes:
-        _say(console, f"Note: {note}")
+        say(console, f"Note: {note}")
     console.print(counts.CONVENTION, style="dim", highlight=False)
-
-
-def _say(console: Console, text: str) -> None:
-    """Names come from the model: brackets in them are no markup."""
-    console.print(Text(plain(text)), highlight=False)
 
 
 def _totals(graph: Graph) -> Table:

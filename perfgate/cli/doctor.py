@@ -14,7 +14,7 @@ from rich.text import Text
 from perfgate import units
 from perfgate.cli import options, verdict
 from perfgate.cli.progress import shown
-from perfgate.cli.text import plain
+from perfgate.cli.text import plain, say
 from perfgate.config import values
 from perfgate.errors import EXIT_PASS, UsageError
 from perfgate.records.evidence import Environment
@@ -92,16 +92,16 @@ def _show(environment: Environment, notes: tuple[str, ...], measured: tuple[Meas
         table.add_row(key.replace("_", " "), Text(plain(value)))
     console.print(table)
     for note in notes:
-        console.print(Text(plain(f"Note: {note}")), highlight=False)
+        say(console, f"Note: {note}")
     for one in measured:
         title = f"Roofline of {one.device} ({one.label}), measured {one.measured_at}"
-        console.print(Text(plain(title)), highlight=False)
+        say(console, title)
         console.print(_roofline(one))
-        console.print(Text(plain(_stream(one))), highlight=False)
+        say(console, _stream(one))
         for note in one.notes:
-            console.print(Text(plain(f"Not measured: {note}")), highlight=False, style="dim")
+            say(console, f"Not measured: {note}", style="dim")
     if not measured:
-        console.print(Text("Roofline: not measured here yet; run perfgate doctor --roofline"), highlight=False)
+        say(console, "Roofline: not measured here yet; run perfgate doctor --roofline")
 
 
 def _roofline(measured: MeasuredRoofline) -> Table:

@@ -15,13 +15,13 @@ from rich.text import Text
 from perfgate import units
 from perfgate.cli import options, verdict
 from perfgate.cli.progress import shown
-from perfgate.cli.text import plain
+from perfgate.cli.text import plain, say
 from perfgate.errors import EXIT_PASS, UsageError
 from perfgate.pipeline.request import CONFIG_FILE
 from perfgate.records.estimate import ENERGY, PEAK_MEMORY, STEP_TIME, TARGETS, UTILISATION, Accuracy, Estimate
 
 if TYPE_CHECKING:
-    from perfgate.pipeline.estimate import Source
+    from perfgate.pipeline.estimator_command import Source
     from perfgate.records.estimate import Example
 
 _UNITS = {STEP_TIME: "ns", PEAK_MEMORY: "byte", ENERGY: "joule", UTILISATION: "ratio"}
@@ -77,17 +77,18 @@ def fit(
     A model that is there already stays where the examples are the same, or where the new one is worse on examples that
     both held out.
     """
-    from perfgate.pipeline import estimate
+    from perfgate.pipeline import estimator_command
+    from perfgate.pipeline.working_tree import ESTIMATOR_FILE
 
     source = _source(data, store, config_file)
-    out = out or source.root / estimate.DEFAULT_MODEL
+    out = out or source.root / ESTIMATOR_FILE
     with shown(Console(stderr=True), quiet=quiet) as progress:
         progress.step("Reading examples", 0, 0, None)
-        found = estimate.examples(source)
+        found = estimator_command.examples(source)
         if lines is not None:
             _write(found, lines)
         progress.step(f"Fitting {len(found)} examples", 0, 0, None)
-        chosen = estimate.fit(found, out=out, targets=targets or TARGETS, seed=seed, fresh=fresh)
+        chosen = estimator_command.fit(found, out=out, targets=targets or TARGETS, seed=seed, fresh=fresh)
     if as_json:
         accuracy = {target: asdict(one) for target, one in chosen.model.accuracy.items()}
         tree = {
@@ -97,10 +98,10 @@ def fit(
         click.echo(json.dumps(tree))
         return EXIT_PASS
     console = verdict.console()
-    _say(console, f"{out}: {'kept' if chosen.kept else 'written'}, {len(found)} examples: {chosen.reason}")
+    say(console, f"{out}: {'kept' if chosen.kept else 'written'}, {len(found)} examples: {chosen.reason}")
     _accuracies(console, chosen.model.accuracy, "On held-out groups")
     for note in chosen.model.notes:
-        _say(console, f"Note: {note}")
+        say(console, f"Note: {note}")
     return EXIT_PASS
 
 
@@ -111,13 +112,14 @@ def fit(
 @options.JSON
 def predict(model_file: Path | None, data: Path | None, targets: tuple[str, ...], as_json: bool) -> int:
     """Estimate every row of --data; what it measured of itself is not looked at. Writes no file (no --out)."""
-    from perfgate.pipeline import estimate
+    from perfgate.pipeline import estimator_command, estimator_file
+    from perfgate.pipeline.working_tree import ESTIMATOR_FILE
 
     if data is None:
         msg = "--data is missing: name the .csv or .jsonl file that has the questions (docs/estimator.md)"
         raise UsageError(msg)
-    model = estimate.read(model_file or options.here() / estimate.DEFAULT_MODEL)
-    answers = estimate.predict(model, estimate.examples(_source(data, "", CONFIG_FILE)), targets)
+    model = estimator_file.read(model_file or options.here() / ESTIMATOR_FILE)
+    answers = estimator_command.predict(model, estimator_command.examples(_source(data, "", CONFIG_FILE)), targets)
     if as_json:
         rows = [
             {
@@ -131,9 +133,9 @@ def predict(model_file: Path | None, data: Path | None, targets: tuple[str, ...]
     console = verdict.console()
     console.print(_table(answers[:_SHOWN]))
     if len(answers) > _SHOWN:
-        _say(console, f"… {len(answers) - _SHOWN} more, which --json lists")
+        say(console, f"… {len(answers) - _SHOWN} more, which --json lists")
     for sentence in dict.fromkeys(sentence for _, answer in answers for sentence in answer.novel):
-        _say(console, f"Note: {sentence}")
+        say(console, f"Note: {sentence}")
     return EXIT_PASS
 
 
@@ -158,29 +160,29 @@ def evaluate(
     as_json: bool, quiet: bool,
 ) -> int:  # fmt: skip
     """Say how good estimates are where the whole group (a family) was held out. Writes no file (no --out)."""
-    from perfgate.pipeline import estimate
+    from perfgate.pipeline import estimator_command, estimator_file
 
     with shown(Console(stderr=True), quiet=quiet) as progress:
         progress.step("Reading examples", 0, 0, None)
-        found = estimate.examples(_source(data, store, config_file))
+        found = estimator_command.examples(_source(data, store, config_file))
         progress.step(f"Evaluating on {len(found)} examples", 0, 0, None)
         notes: tuple[str, ...] = ()
         if model_file is None:
-            accuracy, notes = estimate.evaluate(found, targets or TARGETS, seed)
+            accuracy, notes = estimator_command.evaluate(found, targets or TARGETS, seed)
         else:
-            accuracy = estimate.evaluate_model(estimate.read(model_file), found, targets)
+            accuracy = estimator_command.evaluate_model(estimator_file.read(model_file), found, targets)
     if as_json:
         click.echo(json.dumps({"accuracy": {name: asdict(one) for name, one in accuracy.items()}, "notes": notes}))
         return EXIT_PASS
     console = verdict.console()
     _accuracies(console, accuracy, "On held-out groups" if model_file is None else f"Of {model_file}")
     for note in notes:
-        _say(console, f"Note: {note}")
+        say(console, f"Note: {note}")
     return EXIT_PASS
 
 
 def _source(data: Path | None, store: str, config_file: str) -> Source:
-    from perfgate.pipeline.estimate import Source
+    from perfgate.pipeline.estimator_command import Source
 
     if data is not None and store:
         msg = "--data and --store both say where examples come from; leave one of them out"
@@ -237,7 +239,3 @@ def _table(answers: list[tuple[Example, Estimate]]) -> Table:
         )
         table.add_row(*(Text(plain(cell)) for cell in cells))
     return table
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(Text(plain(text)), highlight=False)

@@ -1,32 +1,29 @@
-"""What stands below every search for hardware: how much was considered, what was left out, and whose prices."""
+"""What every search for hardware says beside its result: the counted ways; what was left out, and whose prices."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.text import Text
 
-from perfgate.cli.text import plain
+from perfgate import units
+from perfgate.cli.text import say
 
 if TYPE_CHECKING:
     from perfgate.records.allocation import Allocation
-    from perfgate.records.cost import Answer
+    from perfgate.records.cost import Answer, Way
 
 # Reasons for leaving something out that are printed.
 _SHOWN = 6
-
-
-def say(console: Console, text: str, style: str = "") -> None:
-    """Names come from the model and the user's configuration: brackets in them are no markup."""
-    console.print(Text(plain(text)), highlight=False, style=style)
 
 
 def remarks(console: Console, answer: Answer | Allocation) -> None:
     """The lines below a table."""
     from perfgate.report import costs
 
-    say(console, f"{answer.feasible:,} of {answer.candidates:,} configurations are feasible".replace(",", "\u202f"))
+    feasible, all_of_them = (units.quantity(count, "count") for count in (answer.feasible, answer.candidates))
+    say(console, f"{feasible} of {all_of_them} configurations are feasible")
     asked = [item for item in answer.excluded if item.what in costs.COUNTED]
     for item in asked[-_SHOWN:]:
         say(console, f"Left out: {costs.left_out(item.what, item.reason, item.count)}", style="dim")
@@ -40,5 +37,15 @@ def remarks(console: Console, answer: Answer | Allocation) -> None:
         say(console, f"Note: {warning}")
     dates = sorted(table.date for table in answer.tables if table.date)
     if dates:
-        offers = f"{sum(table.offers for table in answer.tables):,}".replace(",", "\u202f")
+        offers = units.quantity(sum(table.offers for table in answer.tables), "count")
         say(console, f"Prices: {offers} offers from lists of {dates[0]} to {dates[-1]}", style="dim")
+
+
+def way_tree(way: Way) -> dict[str, Any]:
+    """A counted way as JSON has it."""
+    totals = way.totals
+    return {
+        "mode": way.mode, "batch": way.batch, "dtype": way.dtype, "compile": way.compile, "items": way.items,
+        "flop": totals.flop, "traffic_bytes": asdict(totals.traffic), "weight_bytes": totals.weight_bytes,
+        "kernels": totals.kernels,
+    }  # fmt: skip

@@ -1,15 +1,21 @@
-"""Options of commands that look for hardware: keys of ``[cost]`` from the command line, and how they are read."""
+"""Options of commands that look for hardware: the model, keys of ``[cost]``, prices; and the request that they make."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from perfgate.cli import options
 from perfgate.cli.options import Command
 from perfgate.config import values
 from perfgate.errors import UsageError
+
+if TYPE_CHECKING:
+    from perfgate.pipeline.cost_search import CostRequest
+    from perfgate.records.fleet import Load
 
 _LONGEST = 60
 
@@ -41,6 +47,32 @@ _LISTS = {
     ),
 }
 
+COUNTS = click.option("--counts", default=None, metavar="NUMBERS", help="Devices in one machine, as 1,8; or all.")
+
+
+def model_options(command: Command) -> Command:
+    """MODEL, --inputs, --mode, --batch, --dtype, --compile."""
+    for option in (
+        click.option("--compile", "compiled", is_flag=True,
+                     help="Consider torch.compile (fused kernels) beside eager."),
+        click.option("--dtype", "dtypes", default="", metavar="DTYPES",
+                     help="Dtypes to choose from, as float32,amp-bfloat16."),
+        click.option("--batch", "batches", default="", metavar="SIZES", help="Batch sizes to choose from, as 1,8,32."),
+        click.option("--mode", type=click.Choice(["infer", "train", "step"]), default=None,
+                     help="What one step is.  [default: infer]"),
+        click.option("--inputs", multiple=True, metavar="SPEC",
+                     help="Input, as of `perfgate count`; may be repeated."),
+        click.argument("entry", metavar="MODEL"),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def surroundings_options(command: Command) -> Command:
+    """--prices, --python, --config."""
+    python = click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
+    return options.PRICES(python(options.WORKING_CONFIG(command)))
+
 
 def requirement_options(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
     """Decorates a command with an option for every key of ``[cost]`` but those named in ``without``."""
@@ -55,32 +87,76 @@ def requirement_options(*, without: Collection[str] = ()) -> Callable[[Command],
     return decorate
 
 
-def given(required: Mapping[str, Any]) -> dict[str, object]:
+def cost_request(
+    *,
+    entry: str,
+    inputs: tuple[str, ...],
+    mode: str | None,
+    batches: str,
+    dtypes: str,
+    compiled: bool,
+    counts: str | None,
+    prices: str | None,
+    python: str,
+    config_file: str,
+    load: Load | None = None,
+    **required: Any,
+) -> CostRequest:
+    """The request of all options above; ``required``: those of :func:`requirement_options`. Raises UsageError."""
+    from perfgate.pipeline.cost_search import CostRequest
+    from perfgate.pipeline.count import CountRequest
+
+    return CostRequest(
+        count=CountRequest(
+            root=options.here(),
+            entry=entry,
+            inputs=inputs,
+            mode=mode or "",
+            python=python,
+            fallback_python=options.own_python(os.environ),
+            config_file=config_file,
+        ),
+        given=_given({**required, "counts": counts if counts == "all" else _numbers("--counts", counts)}),
+        batches=tuple(_numbers("--batch", batches or None) or ()),
+        dtypes=tuple(options.read_dtype(text) for text in _listed(dtypes)),
+        compiles=("eager", "default") if compiled else ("eager",),
+        private=options.read_prices(prices, os.environ),
+        load=load,
+    )
+
+
+def read(option: str, reader: Callable[[object], float], given: object) -> float | None:
+    """What was given, by the reader of such values in the configuration; None: nothing was. Raises UsageError."""
+    if given is None or given == "":
+        return None
+    try:
+        return reader(given)
+    except ValueError as error:
+        msg = f"{option} {error}"
+        raise UsageError(msg) from None
+
+
+def _given(required: Mapping[str, Any]) -> dict[str, object]:
     """Options as the keys of [cost]; what was not given is left out."""
     found = {}
     for name, value in required.items():
         if value is not None:
             several = name.replace("_", "-") in _LISTS and value != "all"
-            found[name] = listed(value) if several else value
+            found[name] = _listed(value) if several else value
     return found
 
 
-def listed(text: str) -> list[str]:
+def _listed(text: str) -> list[str]:
     """The parts of ``a, b``."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def counts(text: str | None) -> list[int] | str | None:
-    """Devices in one machine, of ``1,8``; ``all`` stays as it is. Raises UsageError."""
-    return text if text == "all" else numbers("--counts", text)
-
-
-def numbers(option: str, text: str | None) -> list[int] | None:
+def _numbers(option: str, text: str | None) -> list[int] | None:
     """The numbers of ``1,8,32``, each once; None stays None. Raises UsageError."""
     if text is None:
         return None
     try:
-        return list(dict.fromkeys(values.read_batch(int(part)) for part in listed(text)))
+        return list(dict.fromkeys(values.read_batch(int(part)) for part in _listed(text)))
     except ValueError:
         shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
         msg = f"{option} {shown}: write whole numbers from 1 to {2**31 - 1} with commas, as in 1,8,32"

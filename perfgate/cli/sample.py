@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from perfgate import units
 from perfgate.cli import options, verdict
 from perfgate.cli.progress import shown
-from perfgate.cli.text import plain
+from perfgate.cli.text import say
 from perfgate.config import values
 from perfgate.errors import EXIT_PASS, Interrupted, MeasuringError, UsageError
 from perfgate.records.sampling import FAMILIES
@@ -174,7 +173,7 @@ def _show(found: SampleSummary) -> None:
     console = verdict.console()
     before = f", {found.known} were there before" if found.known else ""
     records = f"{found.recorded} record{'' if found.recorded == 1 else 's'}"
-    _say(console, f"{records} in {units.wall_clock(found.seconds)} ({_ENDS[found.end]}){before}: {found.store}")
+    say(console, f"{records} in {units.wall_clock(found.seconds)} ({_ENDS[found.end]}){before}: {found.store}")
     if found.steps_ns:
         table = Table(box=None, pad_edge=False)
         table.add_column("kind of network")
@@ -184,15 +183,15 @@ def _show(found: SampleSummary) -> None:
         console.print(table)
         low, middle, high = _spread(found.steps_ns)
         modes = ", ".join(f"{count} {mode}" for mode, count in found.modes.items())
-        _say(console, f"Step time {units.duration(low)} to {units.duration(high)}, median {units.duration(middle)}")
-        _say(console, f"{modes}; {found.adaptive} chosen by what was known least")
+        say(console, f"Step time {units.duration(low)} to {units.duration(high)}, median {units.duration(middle)}")
+        say(console, f"{modes}; {found.adaptive} chosen by what was known least")
     if found.disturbed:
         share = f"{found.disturbed} of {found.recorded} record{'' if found.recorded == 1 else 's'}"
-        _say(console, f"Note: other programs took the processors in {share}; sample on a quiet machine")
+        say(console, f"Note: other programs took the processors in {share}; sample on a quiet machine")
     for failure in found.failures[:_MOST_FAILURES]:
-        _say(console, f"Did not run: {failure.condition} ({failure.phase}): {failure.message}")
+        say(console, f"Did not run: {failure.condition} ({failure.phase}): {failure.message}")
     if len(found.failures) > _MOST_FAILURES:
-        _say(console, f"Did not run: {len(found.failures) - _MOST_FAILURES} more, which --json lists")
+        say(console, f"Did not run: {len(found.failures) - _MOST_FAILURES} more, which --json lists")
 
 
 _ENDS = {
@@ -208,8 +207,3 @@ def _spread(steps: tuple[float, ...]) -> tuple[float, float, float]:
     ordered = sorted(steps)
     middle = quantiles(ordered, n=2)[0] if len(ordered) > 1 else ordered[0]
     return ordered[0], middle, ordered[-1]
-
-
-def _say(console: Console, text: str) -> None:
-    """Messages come from programs: brackets in them are no markup."""
-    console.print(Text(plain(text)), highlight=False)

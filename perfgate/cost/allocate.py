@@ -18,24 +18,23 @@ from statistics import NormalDist
 
 import numpy as np
 
-from perfgate.cost import jobs, residuals
+from perfgate.cost import explain, jobs
 from perfgate.cost.candidates import Candidates, Rows
-from perfgate.cost.constraints import Judged, judge
-from perfgate.cost.filters import CONFIGURATIONS
+from perfgate.cost.constraints import NOTHING_NEAR, Judged, count_offers, judge
 from perfgate.cost.jobs import Work
-from perfgate.cost.limits import DEADLINE, THROUGHPUT, Limit, money_limits
+from perfgate.cost.limits import DEADLINE, THROUGHPUT, Limit, missed, money_limits
 from perfgate.cost.machines import Sizes, host_bytes, sizes
 from perfgate.cost.points import Points
 from perfgate.cost.posing import pose
 from perfgate.cost.shapes import Column, Index
-from perfgate.cost.ties import inseparable
+from perfgate.cost.ties import inseparable, rounded
 from perfgate.cost.times import Times
 from perfgate.errors import UsageError
-from perfgate.hardware.short_names import short
 from perfgate.records.allocation import CHEAPEST, CHOICES, SMALLEST, Allocation, Assignment
-from perfgate.records.cost import COST, MEASURED, Requirements, Way
+from perfgate.records.cost import COST, Requirements, Way
 from perfgate.records.estimate import Job
-from perfgate.records.hardware import SPOT, Excluded, Market, Platform
+from perfgate.records.hardware import SPOT, Market, Platform
+from perfgate.roofline.step import Z90
 
 # Other machines that are returned.
 MOST_ALTERNATIVES = 50
@@ -71,13 +70,7 @@ def allocate(
 
     Raises UsageError for a job or requirements that contradict themselves, or name what does not exist.
     """
-    jobs.check(job)
-    if choice not in CHOICES:
-        msg = f"no choice is called {choice!r}; write one of {', '.join(CHOICES)}"
-        raise UsageError(msg)
-    if requirements.job_items is not None or requirements.deadline_s is not None:
-        msg = "the job's items and its deadline are given twice: leave them out of the requirements"
-        raise UsageError(msg)
+    _check(requirements, job, choice)
     wanted = replace(requirements, objectives=(COST,), min_throughput=_rate(requirements, job))
     posed = pose(ways, market, wanted, times, volume=None, platforms=platforms, tail=tail)
     excluded = (*market.excluded, *posed.selection.excluded)
@@ -98,15 +91,23 @@ def allocate(
         chosen=solution.chosen,
         alternatives=solution.alternatives,
         nearest=solution.nearest,
-        missed=()
-        if solution.nearest_row is None
-        else tuple(one.missed(solution.nearest_row) for one in solution.limits if one.broken[solution.nearest_row]),
+        missed=missed(solution.limits, solution.nearest_row),
         several=solution.several,
         excluded=(*excluded, *solution.judged.excluded),
         warnings=tuple(dict.fromkeys((*posed.notes, *solution.judged.warnings, *solution.warnings))),
         sources=candidates.sources(),
         tables=market.tables,
     )
+
+
+def _check(requirements: Requirements, job: Job, choice: str) -> None:
+    jobs.check(job)
+    if choice not in CHOICES:
+        msg = f"no choice is called {choice!r}; write one of {', '.join(CHOICES)}"
+        raise UsageError(msg)
+    if requirements.job_items is not None or requirements.deadline_s is not None:
+        msg = "the job's items and its deadline are given twice: leave them out of the requirements"
+        raise UsageError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def _rate(requirements: Requirements, job: Job) -> float | None:
 def _confident(candidates: Candidates, confidence: float) -> Candidates:
     """The same rows with intervals at ``confidence`` in place of 90 %, errors being log-normal."""
     rows = candidates.rows
-    wider = NormalDist().inv_cdf((1 + confidence) / 2) / residuals.Z90
+    wider = NormalDist().inv_cdf((1 + confidence) / 2) / Z90
     slower = (rows.slow_items / rows.items) ** wider
     changed = copy.copy(candidates)
     changed.rows = replace(
@@ -169,8 +170,14 @@ def _solve(problem: _Problem, choice: str) -> _Solution:
     for limit in own:
         if limit.name == DEADLINE:
             judged.remove(limit.broken, limit.reason(), sellers)
-    _count(problem, judged, found)
     rows = candidates.rows
+
+    def bounds(each: Index, hourly: Column) -> list[Limit]:
+        part = None if found is None else Work(found.likely_s[each], found.slow_s[each])
+        money = money_limits(hourly, rows.slow_items[each], rows.items[each], problem.requirements, None)
+        return money + [limit for limit in jobs.limits(problem.job, part, hourly) if limit.name == jobs.BUDGET]
+
+    count_offers(candidates, judged, bounds)
     own += money_limits(price, rows.slow_items, rows.items, problem.requirements, None)
     for limit in own:
         judged.violation += limit.violation
@@ -198,25 +205,6 @@ def _solve(problem: _Problem, choice: str) -> _Solution:
     )
 
 
-def _count(problem: _Problem, judged: Judged, found: Work | None) -> None:
-    """Counts, among all offers of the rows that are still in, those that the bounds on money remove."""
-    shapes, rows = problem.candidates.shapes, problem.candidates.rows
-    alive = np.flatnonzero(judged.feasible)
-    sellers = shapes.sellers[rows.shape[alive]]
-    each = np.repeat(alive, sellers)
-    within = np.arange(len(each)) - np.repeat(np.cumsum(sellers) - sellers, sellers)
-    price = shapes.prices[shapes.start[rows.shape[each]] + within]
-    part = None if found is None else Work(found.likely_s[each], found.slow_s[each])
-    bounds = money_limits(price, rows.slow_items[each], rows.items[each], problem.requirements, None)
-    bounds += [limit for limit in jobs.limits(problem.job, part, price) if limit.name == jobs.BUDGET]
-    left = np.ones(len(each), dtype=bool)
-    for limit in bounds:
-        if gone := int((left & limit.broken).sum()):
-            judged.excluded.append(Excluded(what=CONFIGURATIONS, reason=limit.reason(), count=gone))
-        left &= ~limit.broken
-    judged.count = int(left.sum())
-
-
 @dataclass(frozen=True, slots=True)
 class _Assignments:
     """Orders rows, and makes them records. ``work`` None: the job has no end."""
@@ -233,9 +221,9 @@ class _Assignments:
         money = price if self.work is None else price * self.work.likely_s[chosen]
         memory = self.sizes.memory[shape]
         size = (np.where(np.isnan(memory), np.inf, memory), self.sizes.peak[shape])
-        cost = (_rounded(money), price)
-        first, second = (size, (price, _rounded(money))) if choice == SMALLEST else (cost, size)
-        keys = (*first, *second, -_rounded(rows.slow_items[chosen]), chosen)
+        cost = (rounded(money), price)
+        first, second = (size, (price, rounded(money))) if choice == SMALLEST else (cost, size)
+        keys = (*first, *second, -rounded(rows.slow_items[chosen]), chosen)
         return chosen[np.lexsort(keys[::-1])]
 
     def alike(self, others: Index, first: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -270,20 +258,11 @@ class _Assignments:
         return self.problem.candidates.rows
 
 
-def _rounded(values: Column) -> Column:
-    """To 36 bits, some 11 digits: products of the same factors in another order are equal, nothing else is."""
-    mantissa, exponent = np.frexp(values)
-    return np.asarray(np.ldexp(np.round(mantissa * 2.0**36) / 2.0**36, exponent))
-
-
 def _nearest(points: _Assignments, judged: Judged, limits: tuple[Limit, ...]) -> _Solution:
     """The row that breaks least in total, the cheapest of equals."""
-    known = np.flatnonzero(np.isfinite(judged.violation))
-    if not len(known):
-        note = "nothing is feasible, and nothing is known well enough to name a nearest miss"
-        return _Solution(judged=judged, limits=limits, warnings=(note,))
-    price = points.problem.price
-    row = int(known[np.lexsort((known, price[known], judged.violation[known]))[0]])
+    row = judged.nearest(points.problem.price)
+    if row is None:
+        return _Solution(judged=judged, limits=limits, warnings=(NOTHING_NEAR,))
     together = np.isfinite(judged.violation)
     for limit in limits:
         if limit.name not in _RATES:
@@ -300,11 +279,8 @@ def _nearest(points: _Assignments, judged: Judged, limits: tuple[Limit, ...]) ->
 def _notes(chosen: Assignment, problem: _Problem) -> Iterator[str]:
     point, job = chosen.point, problem.job
     limited = (problem.requirements.max_step_ns, job.items_per_s, job.deadline_s)
-    if point.source != MEASURED and any(limit is not None for limit in limited):
-        yield (
-            f"the time on {short(point.offer.platform)} is modelled, not measured: confirm the choice by a measurement "
-            "before relying on the limit"
-        )
+    if any(limit is not None for limit in limited) and (note := explain.unconfirmed(point)):
+        yield note
     if point.offer.terms == SPOT and job.deadline_s is not None:
         yield "a spot machine may be taken away: the deadline holds only where it is not"
     if point.devices < point.offer.count:

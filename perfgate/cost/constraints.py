@@ -6,23 +6,22 @@ is left out and what is feasible add up to all candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfgate import units
 from perfgate.cost import memory
 from perfgate.cost.candidates import Candidates
 from perfgate.cost.filters import CONFIGURATIONS, names
-from perfgate.cost.limits import STEP_TIME, Limit, limits, money_limits
+from perfgate.cost.limits import STEP_TIME, Flags, Limit, limits, money_limits
 from perfgate.cost.points import usd_per_item
 from perfgate.cost.shapes import Column, Index
 from perfgate.records.cost import ENERGY, FORMS, Requirements
 from perfgate.records.hardware import Excluded
 
-Flags = NDArray[np.bool_]
+NOTHING_NEAR = "nothing is feasible, and nothing is known well enough to name a nearest miss"
 
 
 @dataclass(slots=True)
@@ -48,6 +47,13 @@ class Judged:
             self.excluded.append(Excluded(what=CONFIGURATIONS, reason=reason, count=count))
             self.feasible = self.feasible & ~gone
 
+    def nearest(self, cost: Column) -> int | None:
+        """The row that breaks least in total, the one of least ``cost`` of equals; None: too little is known of all."""
+        known = np.flatnonzero(np.isfinite(self.violation))
+        if not len(known):
+            return None
+        return int(known[np.lexsort((known, cost[known], self.violation[known]))[0]])
+
 
 def judge(candidates: Candidates, requirements: Requirements, *, tail: float, items_per_month: float | None) -> Judged:
     """Judges every configuration.
@@ -65,7 +71,16 @@ def judge(candidates: Candidates, requirements: Requirements, *, tail: float, it
         if limit.name == STEP_TIME:
             _close_calls(limit, judged, sellers)
         judged.remove(limit.broken, limit.reason(), sellers)
-    _count_prices(candidates, requirements, items_per_month, judged)
+    if requirements.max_usd_per_hour is None and requirements.max_usd_per_month is None:
+        judged.count = int(sellers[judged.feasible].sum())
+    else:
+        count_offers(
+            candidates,
+            judged,
+            lambda each, price: money_limits(
+                price, rows.slow_items[each], rows.items[each], requirements, items_per_month
+            ),
+        )
     found += money_limits(shapes.cheapest[rows.shape], rows.slow_items, rows.items, requirements, items_per_month)
     judged.limits = tuple(found)
     for limit in judged.limits:
@@ -115,23 +130,20 @@ def _close_calls(limit: Limit, judged: Judged, sellers: Index) -> None:
         )
 
 
-def _count_prices(
-    candidates: Candidates, requirements: Requirements, items_per_month: float | None, judged: Judged
-) -> None:
-    """Counts, among all offers of rows that are still in, those that bounds on money remove."""
+def count_offers(candidates: Candidates, judged: Judged, bounds: Callable[[Index, Column], Sequence[Limit]]) -> None:
+    """Counts, among all offers of rows that are still in, those that bounds on money remove.
+
+    ``bounds``: of rows, one for each of their offers, with the offers' prices an hour.
+    """
     shapes, rows = candidates.shapes, candidates.rows
     alive = np.flatnonzero(judged.feasible)
     sellers = shapes.sellers[rows.shape[alive]]
-    judged.count = int(sellers.sum())
-    if requirements.max_usd_per_hour is None and requirements.max_usd_per_month is None:
-        return
     each = np.repeat(alive, sellers)
     within = np.arange(len(each)) - np.repeat(np.cumsum(sellers) - sellers, sellers)
     price = shapes.prices[shapes.start[rows.shape[each]] + within]
     left = np.ones(len(each), dtype=bool)
-    for limit in money_limits(price, rows.slow_items[each], rows.items[each], requirements, items_per_month):
-        gone = left & limit.broken
-        if gone.any():
-            judged.excluded.append(Excluded(what=CONFIGURATIONS, reason=limit.reason(), count=int(gone.sum())))
-        left &= ~gone
+    for limit in bounds(each, price):
+        if gone := int((left & limit.broken).sum()):
+            judged.excluded.append(Excluded(what=CONFIGURATIONS, reason=limit.reason(), count=gone))
+        left &= ~limit.broken
     judged.count = int(left.sum())

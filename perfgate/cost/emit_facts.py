@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from perfgate.errors import UsageError
 from perfgate.records.allocation import Assignment
 from perfgate.records.estimate import Job
-from perfgate.records.hardware import CPU, OWN, SPOT, Offer, Platform
+from perfgate.records.hardware import CPU, ON_DEMAND, OWN, SPOT, Offer, Platform
 
 GIB = 2**30
 X64, ARM64 = "x64", "arm64"
@@ -112,7 +112,7 @@ def _cpus(offer: Offer, platform: Platform, devices: int) -> int:
 
 def _summary(offer: Offer) -> str:
     price = f"{offer.usd_per_hour:.6g} USD/h{f' of {offer.date}' if offer.date else ''}"
-    terms = "" if offer.terms in {OWN, "on-demand"} else offer.terms
+    terms = "" if offer.terms in {OWN, ON_DEMAND} else offer.terms
     parts = (f"{offer.count} x {offer.platform}", offer.name, offer.region, terms, price)
     # A comment ends with its line.
     return " ".join(", ".join(part for part in parts if part).split())

@@ -1,6 +1,6 @@
 """Floor 3, cost. Why a configuration is as fast as it is, in words.
 
-In: its time on one device, its form, how much of the step is sending. Out: a text without a full stop.
+In: its time on one device, its form, how much of the step is sending; or a chosen one. Out: a text without a full stop.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perfgate import units
-from perfgate.records.cost import COMPUTE_BOUND, LAUNCH_BOUND, LINK_BOUND, MEMORY_BOUND, StepTime
+from perfgate.hardware.short_names import short
+from perfgate.records.cost import COMPUTE_BOUND, LAUNCH_BOUND, LINK_BOUND, MEASURED, MEMORY_BOUND, Point, StepTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,16 @@ def why(facts: Facts) -> str:
     idle = facts.count - facts.used
     rest = f", {idle} of {facts.count} devices idle" if idle else ""
     return f"{_bound_text(facts)}{rest}"
+
+
+def unconfirmed(point: Point) -> str:
+    """What to know of a choice under a limit that rests on its time; empty: the time was measured."""
+    if point.source == MEASURED:
+        return ""
+    return (
+        f"the time on {short(point.offer.platform)} is modelled, not measured: confirm the choice by a measurement "
+        "before relying on the limit"
+    )
 
 
 def _bound_text(facts: Facts) -> str:

@@ -16,7 +16,8 @@ import numpy as np
 from perfgate.cost.fleet_covering import EXACT, Covering, Integers, undominated
 from perfgate.cost.fleet_solver import Solution, egress_cost, solve
 from perfgate.errors import UsageError
-from perfgate.records.cost import FleetPart, FleetPlan, Load, Point
+from perfgate.records.cost import Point
+from perfgate.records.fleet import FleetPart, FleetPlan, Load
 from perfgate.units import percent
 
 HOUR_S = 3600.0

@@ -8,6 +8,7 @@ by its estimate is likelier than not one whose estimate flatters it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,10 +26,10 @@ MEMORY = "memory"
 THROUGHPUT = "throughput"
 DEADLINE = "deadline"
 UTILISATION = "utilisation"
-# Below this one decimal of a per cent says nothing.
-_SMALL = 0.01
 USD_PER_HOUR = "price an hour"
 USD_PER_MONTH = "price a month"
+# Below this one decimal of a per cent says nothing.
+_SMALL = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,11 @@ class Limit:
         if self.unit == "ratio" and 0 < value < _SMALL:
             return f"{units.significant(100 * value, 2)} %"
         return units.wall_clock(value) if self.unit == "s" and value >= 1 else units.quantity(value, self.unit)
+
+
+def missed(limits: Sequence[Limit], row: int | None) -> tuple[Missed, ...]:
+    """All that a row breaks; None: nothing, for there is no such row."""
+    return () if row is None else tuple(limit.missed(row) for limit in limits if limit.broken[row])
 
 
 def limits(candidates: Candidates, requirements: Requirements, tail: float) -> list[Limit]:

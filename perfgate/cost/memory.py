@@ -11,7 +11,7 @@ state, which the traced step finds there. It counts tensors to the byte; allocat
 from __future__ import annotations
 
 from perfgate.cost import ways
-from perfgate.records.cost import DATA, PIPELINE, TENSOR, Way
+from perfgate.records.cost import DATA, PIPELINE, SINGLE, TENSOR, Way
 from perfgate.records.graph import FORWARD, OPTIMIZER
 from perfgate.records.hardware import CPU, GPU, Offer, Platform
 
@@ -49,7 +49,7 @@ def bytes_needed(way: Way, form: str, devices: int, *, kind: str = GPU) -> int:
     modelled = _tensors(way, form, devices)
     if way.peak_bytes is None:
         return round(beside + modelled)
-    alone = _tensors(way, "single", 1)
+    alone = _tensors(way, SINGLE, 1)
     # A measured peak lacks what the allocator holds beyond it.
     measured = way.peak_bytes + FRAGMENTATION * max(0, way.peak_bytes - way.totals.weight_bytes)
     return round(beside + measured * (modelled / alone if alone else 1.0))

@@ -14,20 +14,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfgate.cost import pareto
+from perfgate.cost import explain, pareto
 from perfgate.cost.candidates import Candidates
-from perfgate.cost.constraints import Judged
-from perfgate.cost.limits import money_limits
+from perfgate.cost.constraints import NOTHING_NEAR, Judged
+from perfgate.cost.limits import missed, money_limits
 from perfgate.cost.points import Points, usd_per_item
 from perfgate.cost.posing import pose
 from perfgate.cost.shapes import Column, Index
-from perfgate.cost.ties import inseparable, tied
+from perfgate.cost.ties import inseparable, rounded, tied
 from perfgate.cost.times import Times
-from perfgate.hardware.short_names import short
 from perfgate.records.cost import (
     COST,
     ENERGY,
-    MEASURED,
     TIME,
     UTILISATION,
     Answer,
@@ -81,9 +79,7 @@ def optimise(
         cheapest=chosen.cheapest,
         tied=chosen.tied,
         nearest=chosen.nearest,
-        missed=()
-        if chosen.nearest_row is None
-        else tuple(limit.missed(chosen.nearest_row) for limit in judged.limits if limit.broken[chosen.nearest_row]),
+        missed=missed(judged.limits, chosen.nearest_row),
         excluded=(*market.excluded, *selection.excluded, *judged.excluded),
         warnings=tuple(dict.fromkeys((*posed.notes, *judged.warnings, *chosen.warnings))),
         sources=candidates.sources(),
@@ -115,7 +111,7 @@ def machines(
     rows = candidates.rows
     # Of rows of one shape the fastest; the cheapest offer of a shape is feasible where any is.
     feasible = np.flatnonzero(posed.judged.feasible)
-    ordered = feasible[np.lexsort((feasible, -_rounded(rows.items[feasible])))]
+    ordered = feasible[np.lexsort((feasible, -rounded(rows.items[feasible])))]
     best = ordered[np.unique(rows.shape[ordered], return_index=True)[1]]
     found = []
     for row in best:
@@ -141,7 +137,7 @@ class _Choice:
 
 def _choose(candidates: Candidates, judged: Judged, requirements: Requirements, factor: float) -> _Choice:
     points = Points(candidates, factor)
-    cost = _rounded(usd_per_item(candidates))
+    cost = rounded(usd_per_item(candidates))
     feasible = np.flatnonzero(judged.feasible)
     if not len(feasible):
         return _nearest(points, judged, cost)
@@ -172,13 +168,7 @@ def _objectives(candidates: Candidates, chosen: Index, cost: Column, objectives:
     """Columns to be minimised, of the rows ``chosen``."""
     rows = candidates.rows
     columns = {COST: cost, UTILISATION: -rows.utilisation, TIME: rows.ns, ENERGY: rows.energy}
-    return np.column_stack([_rounded(columns[name][chosen]) for name in objectives])
-
-
-def _rounded(values: Column) -> Column:
-    """To 36 bits, some 11 digits: products of the same factors in another order are equal, nothing else is."""
-    mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.round(mantissa * 2.0**36) / 2.0**36, exponent)
+    return np.column_stack([rounded(columns[name][chosen]) for name in objectives])
 
 
 def _logarithms(values: Column) -> Column:
@@ -202,19 +192,14 @@ def _thinned(front: Index, knee: int) -> Index:
 
 
 def _nearest(points: Points, judged: Judged, cost: Column) -> _Choice:
-    """The row that breaks least in total, the cheapest of equals."""
-    known = np.flatnonzero(np.isfinite(judged.violation))
-    if not len(known):
-        return _Choice(warnings=("nothing is feasible, and nothing is known well enough to name a nearest miss",))
-    row = int(known[np.lexsort((known, cost[known], judged.violation[known]))[0]])
+    row = judged.nearest(cost)
+    if row is None:
+        return _Choice(warnings=(NOTHING_NEAR,))
     return _Choice(nearest=points.point(row), nearest_row=row)
 
 
 def _found_notes(best: Point, size: int, requirements: Requirements) -> Iterator[str]:
     if size > MOST_POINTS:
         yield f"the front has {size} points, of which {MOST_POINTS} are shown"
-    if best.source != MEASURED and requirements.max_step_ns is not None:
-        yield (
-            f"the time on {short(best.offer.platform)} is modelled, not measured: confirm the choice by a measurement "
-            "before relying on the limit"
-        )
+    if requirements.max_step_ns is not None and (note := explain.unconfirmed(best)):
+        yield note

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.cost.residuals import Z90
 from perfgate.records.cost import DATA, PIPELINE, SINGLE, TENSOR
+from perfgate.roofline.step import Z90
 
 Column = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 
 from perfgate.records.cost import StepTime
 from perfgate.records.hardware import CPU, GPU
-
-# Standard deviations in half of an interval of 90 %.
-Z90 = 1.6448536269514722
+from perfgate.roofline.step import Z90
 
 # Correlation of the errors of one way on two platforms of a kind; between kinds, and for kinds without data, none.
 _ACROSS_PLATFORMS = {GPU: 0.75, CPU: 0.5}

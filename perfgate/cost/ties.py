@@ -22,10 +22,17 @@ from perfgate.cost.candidates import Candidates
 from perfgate.cost.shapes import Column, Index
 from perfgate.cost.tables import SOURCES
 from perfgate.records.cost import MEASURED
+from perfgate.roofline.step import Z90
 
 # Costs that differ by less are equal: rounding of the same product in another order.
 _EQUAL = 1e-12
 _MEASURED = SOURCES.index(MEASURED)
+
+
+def rounded(values: Column) -> Column:
+    """To 36 bits, some 11 digits: products of the same factors in another order are equal, nothing else is."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(np.round(mantissa * 2.0**36) / 2.0**36, exponent))
 
 
 def inseparable(candidates: Candidates, rows: Index, cost: Column, cheapest: int) -> NDArray[np.bool_]:
@@ -35,7 +42,7 @@ def inseparable(candidates: Candidates, rows: Index, cost: Column, cheapest: int
     other = residuals.spreads(table.low[[cheapest]], table.high[[cheapest]])[0]
     sigma = residuals.of_ratio(own, other, _correlation(candidates, rows, cheapest))
     distance = np.abs(np.log(cost[rows] / cost[cheapest]))
-    return np.asarray(distance <= residuals.Z90 * sigma + _EQUAL)
+    return np.asarray(distance <= Z90 * sigma + _EQUAL)
 
 
 def tied(candidates: Candidates, feasible: Index, cost: Column, cheapest: int) -> list[int]:
@@ -51,7 +58,7 @@ def tied(candidates: Candidates, feasible: Index, cost: Column, cheapest: int) -
     # No ratio is more uncertain than both times together: what is dearer than that needs no sorting.
     widest = residuals.spreads(table.low[feasible], table.high[feasible]).max()
     widest += residuals.spreads(table.low[[cheapest]], table.high[[cheapest]])[0]
-    near = feasible[cost[feasible] <= cost[cheapest] * np.exp(residuals.Z90 * widest + 2 * _EQUAL)]
+    near = feasible[cost[feasible] <= cost[cheapest] * np.exp(Z90 * widest + 2 * _EQUAL)]
     ordered = near[np.argsort(cost[near], kind="stable")]
     firsts = ordered[np.unique(own[ordered], return_index=True)[1]]
     firsts = firsts[own[firsts] != own[cheapest]]

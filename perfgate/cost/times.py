@@ -1,7 +1,7 @@
 """Floor 3, cost. The one seam that times come through: a way and devices in, a step time with its interval each out.
 
-``RooflineTimes`` is what there is today: the calibrated roofline, and where this runner timed the model, that time
-carried over by the ratio of rooflines. Whatever else can time a way (an estimator) takes its place behind ``Times``.
+``RooflineTimes`` is the calibrated roofline, and where this runner timed the model, that time carried over by the ratio
+of rooflines. Whatever else can time a way, as the estimator in ``pipeline.times``, stands behind ``Times`` too.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _carried(device: Device, time: StepTime, usable: _Usable) -> tuple[StepTime 
     if here.kind != there.kind:
         return None, math.inf
     own = residuals.spread(time)
-    variance = math.log(anchor.high_ns / anchor.low_ns) ** 2 / (2 * residuals.Z90) ** 2
+    variance = math.log(anchor.high_ns / anchor.low_ns) ** 2 / (2 * step.Z90) ** 2
     if not same_device:
         correlation = residuals.across_platforms(here.kind, there.kind)
         variance += float(residuals.of_ratio(own, residuals.spread(known), correlation)) ** 2

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 LENGTH = 0.2
 # Of a step's residual, how much is seen again on another machine of the same kind, and of another kind.
@@ -49,6 +50,10 @@ class Places:
     model: Whole
     setting: Whole
     kind: Whole
+
+    def names(self) -> tuple[Whole, Whole, Whole, Whole]:
+        """The four kinds of numbers, in the order of the fields."""
+        return self.group, self.model, self.setting, self.kind
 
     def take(self, rows: Whole) -> Places:
         """Some of them, in that order."""
@@ -124,32 +129,30 @@ def interpolate(
 def covariance(a: Places, b: Places) -> Floats:
     """(n, m), see the module's text."""
     squares = (a.z**2).sum(axis=1)[:, None] + (b.z**2).sum(axis=1)[None] - 2 * a.z @ b.z.T
-    # Rounding leaves 1e-16 where steps are equal, and a root would make 1e-8 of it.
-    distance = np.sqrt(np.where(squares < 1e-12, 0, squares))
-    same = 0.5 + 0.25 * _same(a.group, b.group) + 0.25 * _same(a.model, b.model)
-    elsewhere = np.where(_same(a.kind, b.kind), OTHER_SETTING, OTHER_KIND)
-    found: Floats = np.exp(-distance / LENGTH) * same * np.where(_same(a.setting, b.setting), 1.0, elsewhere)
-    return found
+    return _of_distances(squares, *map(_same, a.names(), b.names()))
 
 
 def _among(known: Places, near: Whole) -> Floats:
     """(n, m, m): covariances of the relatives of each question with one another."""
     z = known.z[near]
-    squares = (z**2).sum(axis=2)
-    products = z @ z.transpose(0, 2, 1)
-    between = squares[:, :, None] + squares[:, None] - 2 * products
-    distance = np.sqrt(np.where(between < 1e-12, 0, between))
-    group, model, setting, kind = (
-        (names[near][:, :, None] == names[near][:, None]) & (names[near][:, None] >= 0)
-        for names in (known.group, known.model, known.setting, known.kind)
-    )
+    sizes = (z**2).sum(axis=2)
+    squares = sizes[:, :, None] + sizes[:, None] - 2 * (z @ z.transpose(0, 2, 1))
+    names = [each[near] for each in known.names()]
+    return _of_distances(squares, *map(_same, names, names))
+
+
+def _of_distances(squares: Floats, group: Mask, model: Mask, setting: Mask, kind: Mask) -> Floats:
+    """C of squared distances, and of what is the same, all of one shape."""
+    # Rounding leaves 1e-16 where steps are equal, and a root would make 1e-8 of it.
+    distance = np.sqrt(np.where(squares < 1e-12, 0, squares))
     elsewhere = np.where(setting, 1.0, np.where(kind, OTHER_SETTING, OTHER_KIND))
     found: Floats = np.exp(-distance / LENGTH) * (0.5 + 0.25 * group + 0.25 * model) * elsewhere
     return found
 
 
-def _same(a: Whole, b: Whole) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = (a[:, None] == b[None]) & (a[:, None] >= 0)
+def _same(a: Whole, b: Whole) -> Mask:
+    """(..., n, m) of (..., n) and (..., m): whether both have a number and it is the same."""
+    found: Mask = (a[..., :, None] == b[..., None, :]) & (a[..., :, None] >= 0)
     return found
 
 

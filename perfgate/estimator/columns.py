@@ -23,7 +23,6 @@ from perfgate.records.estimate import PEAK_MEMORY, UTILISATION, Example
 Floats = NDArray[np.float64]
 
 NS_PER_S = 1e9
-_STEP = "step"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +62,12 @@ def of(examples: Sequence[Example], target: str, time_coefficients: Floats | Non
         parts = x * time_coefficients
         x = parts / np.maximum(parts.sum(axis=1, keepdims=True), 1e-300)
     return Columns(x=x, names=names, units=units, calls=calls)
+
+
+def measured(example: Example, target: str) -> float:
+    """What was measured of a target, as estimates mean it: a device's peak memory with the context that it holds."""
+    beside = memory.context_bytes(example.machine.kind) if target == PEAK_MEMORY else 0
+    return example.targets[target] + beside
 
 
 def places(

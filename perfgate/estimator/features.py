@@ -14,7 +14,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from perfgate.estimator.classes import CLASSES, KINDS, PRODUCTS, Codes, Figures, Floats, Mask, classes
+from perfgate.estimator.classes import CLASSES, PRODUCTS, Codes, Figures, Floats, Mask, classes
 from perfgate.records.estimate import Example, Machine
 from perfgate.records.graph import KernelGroup
 
@@ -57,17 +57,6 @@ _FIELDS = attrgetter("kind", "phase", "dtype", "calls", "flop", "bytes", "writte
 # Rates of a device that is not known, FLOP/s and bytes/s: only the ratio of columns then means something.
 NOMINAL_FLOP_PER_S = 1e13
 NOMINAL_BYTES_PER_S = 5e11
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """``classes``: those that the step has kernels of. ``unknown``: kernels of kinds that perfgate has no class for,
-    by the place of the first of each kind; and those kinds.
-    """
-
-    classes: tuple[str, ...]
-    unknown: tuple[str, ...] = ()
-    unknown_kinds: tuple[str, ...] = ()
 
 
 def unit(name: str) -> str:
@@ -122,12 +111,10 @@ def memory(examples: Sequence[Example]) -> tuple[Floats, tuple[str, ...]]:
     return rows, MEMORY_NAMES
 
 
-def known(example: Example) -> Known:
-    """Which classes of kernels an example has, and which kernels have none."""
+def present(example: Example) -> tuple[str, ...]:
+    """The classes of kernels that an example has, in the order of ``CLASSES``."""
     row = _matrix([example], [None])[0]
-    strange = {one.kind: one.name for one in reversed(example.kernels) if one.kind not in KINDS}
-    present = tuple(name for name in CLASSES if row[_COLUMNS[f"{name} calls"]] > 0)
-    return Known(classes=present, unknown=tuple(strange.values()), unknown_kinds=tuple(strange))
+    return tuple(name for name in CLASSES if row[_COLUMNS[f"{name} calls"]] > 0)
 
 
 def pi(machine: Machine, dtype: str) -> float:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from perfgate.errors import UsageError
 from perfgate.estimator import columns, features, intervals, memory, novelty, parts
+from perfgate.estimator.accuracy import accuracy
 from perfgate.estimator.columns import Names
 from perfgate.estimator.core import folds as folds_of
 from perfgate.estimator.held_out import HeldOut, across, cross_validate, leave_one_out
@@ -122,11 +123,30 @@ _KERNELS: dict[int, tuple[object, str]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The model to use, and why: ``kept`` True: the old one, since the new one is worse."""
+    """The model to use, and why. ``kept``: the old one, for equal examples or (``worse``) for a worse new one."""
 
     model: Model
     kept: bool
     reason: str
+    worse: bool = False
+
+
+def again(
+    old: Model | None,
+    examples: Iterable[Example],
+    *,
+    targets: Sequence[str] = TARGETS,
+    seed: int = 0,
+    time_limit_s: float = 60.0,
+) -> Choice:
+    """The model of these examples where an old one is there: that one if nothing is new, else :func:`choose`.
+
+    Raises UsageError as :func:`fit` does.
+    """
+    given = list(examples)
+    if old is not None and old.key == key(given, targets=targets, seed=seed):
+        return Choice(model=old, kept=True, reason="the same examples as in the last fit")
+    return choose(old, fit(given, targets=targets, seed=seed, time_limit_s=time_limit_s))
 
 
 def choose(old: Model | None, new: Model) -> Choice:
@@ -159,7 +179,7 @@ def choose(old: Model | None, new: Model) -> Choice:
             f"on {len(shared)} examples that both held out"
         )
     if worse:
-        return Choice(model=old, kept=True, reason=f"the new fit is worse and not used: {what}")
+        return Choice(model=old, kept=True, worse=True, reason=f"the new fit is worse and not used: {what}")
     return Choice(model=new, kept=False, reason=what)
 
 
@@ -185,10 +205,7 @@ def _target(examples: list[Example], digests: dict[int, str], target: str, timed
     found = columns.of(examples, target, None if timed is None else timed.parts.general)
     names = Names()
     places = columns.places(examples, settings_each, found.calls, names, add=True)
-    y = np.array([one.targets[target] for one in examples], np.float64)
-    context = np.array([memory.context_bytes(one.machine.kind) for one in examples], np.float64)
-    if target == PEAK_MEMORY:
-        y = y + context
+    y = np.array([columns.measured(one, target) for one in examples], np.float64)
     first = dict(zip((one.key for one in reversed(settings_each)), reversed(settings_each), strict=True))
     settings = tuple(first[text] for text in names.settings)
     data = Data(
@@ -281,15 +298,4 @@ def _accuracy(target: str, held: HeldOut, groups: NDArray[np.str_]) -> Accuracy:
         found = intervals.quantiles(held.error[rest], held.spread[rest], names[rest])
         inside[mine] = intervals.covered(held.error[mine], held.spread[mine], found)
         width[mine] = np.exp((found.high - found.low) * held.spread[mine])
-    ape = np.abs(np.expm1(-held.error))
-    return Accuracy(
-        target=target,
-        n=len(ape),
-        groups=len(np.unique(names)),
-        median_ape=float(np.median(ape)),
-        mean_ape=float(ape.mean()),
-        within_10=float((ape <= 0.1).mean()),
-        within_20=float((ape <= 0.2).mean()),
-        coverage=float(inside.mean()),
-        width=float(np.median(width)),
-    )
+    return accuracy(target, ape=np.abs(np.expm1(-held.error)), inside=inside, width=width, groups=names)

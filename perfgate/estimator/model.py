@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from perfgate.errors import UsageError
 from perfgate.estimator import anchors, columns, features, memory, novelty, parts
@@ -178,9 +178,7 @@ class _Asked:
         found = self._columns(usable)
         places = columns.places(usable, settings, found.calls, names, add=True)
         linear, _ = parts.linear(fitted.parts, found.x, settings, fitted.settings)
-        y = np.array([one.targets[fitted.target] for one in usable], np.float64)
-        if fitted.target == PEAK_MEMORY:
-            y += np.array([memory.context_bytes(one.machine.kind) for one in usable])
+        y = np.array([columns.measured(one, fitted.target) for one in usable], np.float64)
         # The nearest of equals counts, and that should be what was measured last.
         return names, _Relatives(
             places=columns.joined(places, fitted.places),
@@ -230,7 +228,7 @@ class _Asked:
         each = parts.coefficients(fitted.parts, setting, fitted.settings) * x
         if fitted.target == PEAK_MEMORY:
             # What is counted is there byte for byte; the other two are what was learned.
-            each[:3] = x[:3]
+            each[: memory.COUNTED] = x[: memory.COUNTED]
         named: dict[str, float] = {}
         for name, part in zip(fitted.columns, each, strict=True):
             if part > 0:

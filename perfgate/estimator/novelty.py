@@ -85,18 +85,19 @@ def _operators(example: Example, known: Seen) -> list[tuple[str, float]]:
             first.setdefault(group.kind, group.name)
             share[group.kind] = share.get(group.kind, 0.0) + group.bytes * group.calls / moved
     found = [
-        (
-            f"unknown operator: kernels of kind {kind} ({first[kind]}) were never measured, "  # noqa: ISC004
-            f"{units.percent(part)} of the bytes",
-            1 + (_OPERATOR - 1) * (0.5 + 2 * part),
-        )
+        (_unknown(kind, first[kind], part), 1 + (_OPERATOR - 1) * (0.5 + 2 * part))
         for kind, part in sorted(share.items(), key=lambda item: -item[1])
     ]
-    lacking = [name for name in features.known(example).classes if name not in known.classes]
+    lacking = [name for name in features.present(example) if name not in known.classes]
     if lacking and not share:
         names = ", ".join(lacking[:_NAMED])
         found.append((f"unknown operator: no kernel like these was measured: {names}", _CLASS))
     return found
+
+
+def _unknown(kind: str, name: str, part: float) -> str:
+    kernels = f"kernels of kind {kind} ({name})"
+    return f"unknown operator: {kernels} were never measured, {units.percent(part)} of the bytes"
 
 
 def _machine(example: Example, known: Seen) -> list[tuple[str, float]]:

@@ -72,7 +72,7 @@ def loads(text: str) -> Model:
             notes=tuple(map(str, tree["notes"])),
             fitted={target: _fitted(target, one) for target, one in tree["fitted"].items()},
         )
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         msg = f"the estimator's file is damaged ({type(error).__name__}: {error}); {_FIT_AGAIN}"
         raise UsageError(msg) from None
 

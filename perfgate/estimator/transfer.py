@@ -18,17 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.estimator import nonnegative
+from perfgate.estimator import features, nonnegative
 from perfgate.records.estimate import Example
 
 Floats = NDArray[np.float64]
 
-# Prior standard deviations: of a setting's scale of FLOP, bytes, ... beside its one scale, and of one class's
-# coefficient beside that.
-_SCALES, _CLASSES = 0.3, 0.4
+# Prior standard deviation of a setting's scale of FLOP, bytes, ... beside its one scale.
+_SCALES = 0.3
 # Measurements that pull a setting's scale as much as the rates do.
 _PULL = 0.5
-_UNITS = ("flop", "bytes", "calls", "step")
+_UNITS = (features.FLOP, features.BYTES, features.CALLS, features.STEP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,13 +95,6 @@ def scales(x: Floats, y: Floats, units: tuple[str, ...], coefficients: Floats) -
     return result
 
 
-def specific(x: Floats, y: Floats, units: tuple[str, ...], coefficients: Floats) -> Floats:
-    """A setting's own coefficients (k,): scaled, and with enough rows class by class."""
-    prior = np.maximum(coefficients, 1e-3 * _positive(coefficients)) * scales(x, y, units, coefficients)
-    prior = np.maximum(prior, 1e-300)
-    return nonnegative.solve(x, y, prior, spread=_CLASSES)
-
-
 def unseen(asked: Setting, known: Sequence[Setting], factors: Sequence[Floats], counts: Sequence[int]) -> Floats:
     """Factors (k,) on the general coefficients for a setting without a measurement.
 
@@ -131,8 +123,3 @@ def unseen(asked: Setting, known: Sequence[Setting], factors: Sequence[Floats], 
 def _distance(a: Setting, b: Setting) -> float:
     threads = abs(np.log((a.threads or 1) / (b.threads or 1)))
     return 4.0 * (a.dtype != b.dtype) + 2.0 * (a.compiled != b.compiled) + float(threads)
-
-
-def _positive(values: Floats) -> float:
-    there = values[values > 0]
-    return float(np.median(there)) if there.size else 1.0

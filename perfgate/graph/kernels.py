@@ -45,9 +45,9 @@ _SAFE_SOFTMAX = "aten::_safe_softmax"
 _REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
 # Kind, dtype, phase, F, bytes, bytes written, bytes of weights.
-Key = tuple[str, str, str, int, int, int, int]
+_Key = tuple[str, str, str, int, int, int, int]
 # With how often it happens, and the number of the call that it began with.
-_Kernel = tuple[Key, int, int]
+_Kernel = tuple[_Key, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +235,8 @@ def _dtype(values: Sequence[Value], call: Call, kind: str) -> str:
 
 
 def _gathered(names: Sequence[str], kernels: Iterable[_Kernel]) -> tuple[KernelGroup, ...]:
-    first: dict[Key, int] = {}
-    calls: dict[Key, int] = defaultdict(int)
+    first: dict[_Key, int] = {}
+    calls: dict[_Key, int] = defaultdict(int)
     for key, repeat, number in kernels:
         first.setdefault(key, number)
         calls[key] += repeat
@@ -251,7 +251,7 @@ def _gathered(names: Sequence[str], kernels: Iterable[_Kernel]) -> tuple[KernelG
     return tuple(sorted(kept, key=_order))
 
 
-def _group(name: str, key: Key, calls: int) -> KernelGroup:
+def _group(name: str, key: _Key, calls: int) -> KernelGroup:
     kind, dtype, phase, flop, size, written, fixed = key
     return KernelGroup(
         name=name,

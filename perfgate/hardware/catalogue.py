@@ -1,7 +1,7 @@
 """Floor 2, hardware. The platforms that perfgate knows.
 
 In: ``platforms.toml`` beside this file, our own table of facts. Out: ``platforms()``, ``find(name)``, and ``entries()``
-with what sources say, for the checks and the documentation. docs/hardware.md says how the table is kept.
+with families and what sources say, for the checks and the documentation. docs/hardware.md says how the table is kept.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from importlib import resources
 from types import MappingProxyType
 
 from perfgate.errors import UsageError
-from perfgate.hardware.entries import Entry, Family
-from perfgate.hardware.reading import Problems, Table, read
+from perfgate.hardware.entries import Entry
+from perfgate.hardware.reading import Problems, read
 from perfgate.hardware.slices import expand
 from perfgate.records.hardware import Platform
 
@@ -22,8 +22,8 @@ FILE = "perfgate/hardware/platforms.toml"
 _SUGGESTIONS = 5
 
 
-def parse(text: str, file: str) -> tuple[Table, tuple[Entry, ...]]:
-    """The table that ``text`` is, and its entries with their slices; the whole devices first.
+def parse(text: str, file: str) -> tuple[Entry, ...]:
+    """The entries of the table that ``text`` is, with their slices; the whole devices first.
 
     Raises:
         PerfgateError: With every mistake, one line each, beginning with ``file``.
@@ -39,19 +39,14 @@ def parse(text: str, file: str) -> tuple[Table, tuple[Entry, ...]]:
             problems.add(f"[{name}]", "named twice" if name in seen else "must be lower case")
         seen.add(name)
     problems.stop_if_any()
-    return table, everything
-
-
-@functools.cache
-def _shipped() -> tuple[Table, tuple[Entry, ...]]:
-    text = resources.files("perfgate.hardware").joinpath("platforms.toml").read_text(encoding="utf-8")
-    return parse(text, FILE)
+    return everything
 
 
 @functools.cache
 def entries() -> Mapping[str, Entry]:
     """Name -> entry of every platform, whole devices first, then their slices."""
-    return MappingProxyType({entry.platform.name: entry for entry in _shipped()[1]})
+    text = resources.files("perfgate.hardware").joinpath("platforms.toml").read_text(encoding="utf-8")
+    return MappingProxyType({entry.platform.name: entry for entry in parse(text, FILE)})
 
 
 @functools.cache
@@ -64,16 +59,6 @@ def platforms() -> Mapping[str, Platform]:
     return MappingProxyType({name: entry.platform for name, entry in entries().items()})
 
 
-def families() -> Mapping[str, Family]:
-    """Name -> family."""
-    return _shipped()[0].families
-
-
-def sources() -> Mapping[str, str]:
-    """Short name of a source -> what it is."""
-    return _shipped()[0].sources
-
-
 def find(name: str) -> Platform:
     """The platform called ``name`` (case does not count).
 
@@ -84,19 +69,17 @@ def find(name: str) -> Platform:
     wanted = name.strip().lower()
     if wanted in known:
         return known[wanted]
-    close = close_matches(wanted)
-    hint = f"did you mean {', '.join(close)}?" if close else "docs/hardware.md lists the names"
-    message = f"unknown platform {name!r}: {hint}"
+    message = f"unknown platform {name!r}: {remedy(name)}"
     raise UsageError(message)
 
 
-def label(name: str) -> str:
-    """What people call the platform ``name``; a name that is not in the catalogue (a user's own) stays as it is."""
-    platform = platforms().get(name)
-    return name if platform is None else platform.label
+def remedy(name: str) -> str:
+    """What to write in place of ``name``, which is no platform."""
+    close = _close_matches(name.strip().lower())
+    return f"did you mean {', '.join(close)}?" if close else "docs/hardware.md lists the names"
 
 
-def close_matches(name: str) -> tuple[str, ...]:
+def _close_matches(name: str) -> tuple[str, ...]:
     """Names of the catalogue that ``name`` may have meant, the likeliest first; whole devices before slices."""
     known = platforms()
     wholes = [key for key, platform in known.items() if not platform.part_of]

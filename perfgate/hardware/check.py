@@ -56,7 +56,9 @@ def compare(
         for problem in rules.inspect(full):
             if entry is None or problem.field not in entry.values() or problem.field in different:
                 alone.setdefault(problem.field, problem)
-        found += [_joined(different.get(name), alone.get(name)) for name in row.values if name in different | alone]
+        both = {name: _joined(different[name], alone[name]) for name in different.keys() & alone.keys()}
+        wrong = alone | different | both
+        found += [wrong[name] for name in row.values if name in wrong]
     return tuple(found)
 
 
@@ -86,10 +88,10 @@ def _completed(row: Row, entry: Entry) -> Row:
     )
 
 
-def _joined(different: Problem | None, alone: Problem | None) -> Problem:
+def _joined(different: Problem, alone: Problem) -> Problem:
     """The reference's diagnosis; a physical limit is added, and explains what nothing else does."""
-    if different is None or alone is None or different.what == alone.what:
-        return different or alone or Problem(platform="", field="", what="", text="")
+    if different.what == alone.what:
+        return different
     unexplained = different.what == DIFFERS or (different.what == BOARD and different.field == BANDWIDTH)
     if not unexplained and alone.what != IMPLAUSIBLE:
         return different

@@ -21,6 +21,7 @@ from perfgate.hardware.rows import (
     DIFFERS,
     HALF,
     SPARSE,
+    THOUSAND_TOLERANCE,
     UNIT,
     UNSUPPORTED,
     VECTOR,
@@ -36,7 +37,6 @@ _Finding = tuple[str, str]
 # Another device's value must be met closely: any two numbers are within 5 % of some third.
 _SAME_FAMILY = 0.015
 _OTHER_FAMILY = 0.004
-_THOUSAND_TOLERANCE = 0.15
 _CLOCKS = 0.07  # makers' editions of a card differ so much in clock
 _DECIMAL = 0.08  # a GiB is 7.4 % more than a GB, and tables mix them
 _NAMED = 3
@@ -82,18 +82,20 @@ def _explain(name: str, value: float, entry: Entry, reference: Reference) -> _Fi
 def _unit(name: str, value: float, entry: Entry, _: Reference) -> _Finding | None:
     against = value / entry.values()[name]
     for factor, text in ((1000.0, "a thousand times"), (0.001, "a thousandth of")):
-        if near(against, factor, _THOUSAND_TOLERANCE):
+        if near(against, factor, THOUSAND_TOLERANCE):
             return UNIT, f"{text} the known value: another unit"
     return None
 
 
 def _vector(name: str, value: float, entry: Entry, _: Reference) -> _Finding | None:
-    """float32's rate, or the vector units' float16 rate, where the matrix units do more."""
-    base = entry.platform.peak_flop_per_s.get("float32")
-    if base is None or not is_matrix(name, entry.platform):
-        return None
-    half = entry.family.vector_half if name in ("float16", "bfloat16") else 0.0
-    if near(value, base, _CLOCKS) or (half and near(value, half * base, _CLOCKS)):
+    """The vector units' rate of this dtype, or their float32 rate, where the matrix units do more."""
+    peaks, share = entry.platform.peak_flop_per_s, entry.family.vector_share
+    rates = [share[name] * peaks[name]] if name in share else []
+    if is_matrix(name, entry.platform):
+        base = peaks.get("float32", 0.0)
+        half = entry.family.vector_half if name in ("float16", "bfloat16") else 0.0
+        rates += [base, share.get("float32", 1.0) * base, half * base]
+    if any(rate and near(value, rate, _CLOCKS) for rate in rates):
         return VECTOR, "the rate of the vector units, not of the matrix units"
     return None
 
@@ -182,6 +184,6 @@ def _count(name: str, value: float, entry: Entry, _: Reference) -> _Finding | No
 def _binary(name: str, value: float, entry: Entry, _: Reference) -> _Finding | None:
     """Thousands taken as 1 024, once: ``3 x 1024`` GB/s."""
     plain = value / (1e9 if name == BANDWIDTH else 2**30)
-    if plain >= 1024 and near(plain % 1024, 0.0, 0.0) and entry.values()[name] % 1024e9:
+    if plain >= 1024 and plain % 1024 == 0 and entry.values()[name] % 1024e9:
         return BINARY, f"{plain / 1024:g} x 1024: a rounded figure in binary thousands"
     return None

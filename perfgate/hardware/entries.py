@@ -31,6 +31,7 @@ class Family:
         fitted: ``ratio`` was read off a member's data sheet and not off its units.
         sparse: The matrix units have structured sparsity, so a doubled figure is in circulation.
         vector_half: float16 rate of the vector units over float32; 0: none or unknown.
+        vector_share: dtype -> rate of the vector units over the platform's, where that is the matrix units' and more.
         half_accumulate: The matrix rate doubles with float16 accumulation, so that figure is in circulation too.
         cycle, efficiency_cycle: CPUs: dtype -> operations a cycle of a core, of an efficiency core.
         link: Byte/s to another device, one direction; None: unknown.
@@ -44,6 +45,7 @@ class Family:
     fitted: bool = False
     sparse: bool = False
     vector_half: float = 0.0
+    vector_share: dict[str, float] = field(default_factory=dict)
     half_accumulate: bool = False
     cycle: dict[str, float] = field(default_factory=dict)
     efficiency_cycle: dict[str, float] = field(default_factory=dict)

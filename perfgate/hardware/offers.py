@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from perfgate.errors import UsageError
 from perfgate.hardware import catalogue, ownership, plausible, tables
 from perfgate.hardware.plausible import HeldBack, Quote
+from perfgate.hardware.reading import GIB
 from perfgate.hardware.tables import Row, Table
 from perfgate.records.cost import Prices
 from perfgate.records.hardware import CPU, ON_DEMAND, OWN, SPOT, Excluded, Market, Offer, Platform, PriceTable
 from perfgate.units import money
 
-_GIB = 2**30
 # 80 GB, 80 GiB and what the driver reports of them are one memory.
 _SAME_MEMORY = 0.1
 _SHOWN = 3
@@ -126,7 +126,7 @@ def _newest(quotes: Iterable[Quote]) -> tuple[list[Quote], list[HeldBack]]:
 def _offer(quote: Quote, platforms: Mapping[str, Platform]) -> Offer:
     row = quote.row
     platform = platforms[row.platform]
-    ram = None if row.ram_gib is None else round(row.ram_gib * _GIB)
+    ram = None if row.ram_gib is None else round(row.ram_gib * GIB)
     return Offer(
         provider=row.provider,
         region=row.region,
@@ -148,7 +148,7 @@ def _device_memory(row: Row, platform: Platform) -> int | None:
     """The list's figure only where it is not the platform's, rounded otherwise."""
     if row.device_gib is None:
         return None
-    said = round(row.device_gib * _GIB)
+    said = round(row.device_gib * GIB)
     whole = (platform.memory_bytes or 0) * row.share
     return None if whole and abs(said / whole - 1) <= _SAME_MEMORY else said
 

@@ -12,11 +12,11 @@ design power times the data centre's PUE).
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 
 from perfgate.errors import UsageError
+from perfgate.hardware import catalogue
 from perfgate.records.cost import OwnPrice
 from perfgate.records.hardware import CPU, OWN, Offer, Platform
 
@@ -55,7 +55,7 @@ def usd_per_hour(own: OwnPrice) -> float:
 def offer(own: OwnPrice, platforms: Mapping[str, Platform], *, today: str) -> Offer:
     """``own/NAME``. Without a date of its own the price is as of ``today``: the file is in force. Raises UsageError."""
     if own.platform not in platforms:
-        msg = f"{_place(own)}.platform: {_unknown(own.platform, platforms)}"
+        msg = f"{_place(own)}.platform: {own.platform!r} is no known platform; {catalogue.remedy(own.platform)}"
         raise UsageError(msg)
     if own.count < 1:
         msg = f"{_place(own)}.count: is below 1; write how many devices the machine has"
@@ -78,12 +78,6 @@ def offer(own: OwnPrice, platforms: Mapping[str, Platform], *, today: str) -> Of
         memory_bytes=own.memory_bytes,
         source=DECLARED if own.usd_per_hour is not None else COMPUTED,
     )
-
-
-def _unknown(name: str, platforms: Mapping[str, Platform]) -> str:
-    close = difflib.get_close_matches(name.lower(), platforms, n=3)
-    hint = f"did you mean {' or '.join(close)}?" if close else "see the names of the hardware catalogue"
-    return f"{name!r} is no known platform; {hint}"
 
 
 def _place(own: OwnPrice) -> str:

@@ -35,6 +35,7 @@ _FAMILY_KEYS = {
     "sparse": bool,
     "link_gb_s": float,
     "vector_half": float,
+    "vector_share": dict,
     "half_accumulate": bool,
     "flop_per_cycle": dict,
     "efficiency_flop_per_cycle": dict,
@@ -68,10 +69,8 @@ _NEEDED = {GPU: ("label", "tflops", "bandwidth_gb_s", "memory_gib"), CPU: ("labe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What a file says: explained sources, families, whole platforms, and the raw tables of slices."""
+    """What a file says: whole platforms, and the raw tables of slices."""
 
-    sources: Mapping[str, str]
-    families: Mapping[str, Family]
     entries: tuple[Entry, ...]
     slices: tuple[Mapping[str, Any], ...]
 
@@ -92,6 +91,11 @@ class Problems:
         if self.lines:
             raise PerfgateError("\n".join(self.lines))
 
+    def number(self, place: str, value: object) -> None:
+        """Note the value at ``place`` unless it is a number above 0."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            self.add(place, f"{value!r} must be a number above 0")
+
     def keys(self, place: str, table: Mapping[str, Any], known: Mapping[str, type]) -> bool:
         """Whether all keys of ``table`` are known and of the right type; notes those that are not."""
         before = len(self.lines)
@@ -100,8 +104,7 @@ class Problems:
             if kind is None:
                 self.add(f"{place} {key}", f"unknown key; known are {', '.join(known)}")
             elif kind in (float, int):
-                if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-                    self.add(f"{place} {key}", f"{value!r} must be a number above 0")
+                self.number(f"{place} {key}", value)
             elif not isinstance(value, kind):
                 self.add(f"{place} {key}", f"{value!r} must be a {kind.__name__}")
         return len(self.lines) == before
@@ -126,12 +129,7 @@ def read(text: str, file: str) -> Table:
     problems.stop_if_any()
     entries = [_entry(name, table, families, sources, problems) for name, table in raw.items()]
     problems.stop_if_any()
-    return Table(
-        sources=sources,
-        families=families,
-        entries=tuple(entry for entry in entries if entry is not None),
-        slices=slices,
-    )
+    return Table(entries=tuple(entry for entry in entries if entry is not None), slices=slices)
 
 
 def _family(name: str, table: Any, problems: Problems) -> Family:
@@ -141,7 +139,7 @@ def _family(name: str, table: Any, problems: Problems) -> Family:
         return Family(name=name, vendor="", kind="")
     if table.get("kind") not in (GPU, TPU, ACCELERATOR, CPU) or not table.get("vendor"):
         problems.add(place, "needs vendor, and kind = gpu, tpu, accelerator or cpu")
-    for key in ("ratio", "flop_per_cycle", "efficiency_flop_per_cycle"):
+    for key in ("ratio", "vector_share", "flop_per_cycle", "efficiency_flop_per_cycle"):
         _rates(f"{place} {key}", table.get(key, {}), problems)
     link = table.get("link_gb_s")
     return Family(
@@ -153,6 +151,7 @@ def _family(name: str, table: Any, problems: Problems) -> Family:
         fitted=table.get("fitted", False),
         sparse=table.get("sparse", False),
         vector_half=table.get("vector_half", 0.0),
+        vector_share=table.get("vector_share", {}),
         half_accumulate=table.get("half_accumulate", False),
         cycle=table.get("flop_per_cycle", {}),
         efficiency_cycle=table.get("efficiency_flop_per_cycle", {}),
@@ -165,8 +164,8 @@ def _rates(place: str, table: Mapping[str, Any], problems: Problems) -> None:
     for dtype, rate in table.items():
         if dtype not in DTYPES:
             problems.add(f"{place}.{dtype}", f"unknown dtype; known are {', '.join(DTYPES)}")
-        elif isinstance(rate, bool) or not isinstance(rate, (int, float)) or not rate > 0:
-            problems.add(f"{place}.{dtype}", f"{rate!r} must be a number above 0")
+        else:
+            problems.number(f"{place}.{dtype}", rate)
 
 
 def _entry(

@@ -14,7 +14,7 @@ from perfgate.records.hardware import DTYPES, Platform
 SPARSE = "sparse"  # twice the dense rate, by structured sparsity
 ACCUMULATION = "accumulation"  # twice the rate, by summing in float16
 HALF = "half"  # half the rate: a multiply-add counted as one operation
-VECTOR = "vector"  # the vector units' rate in a column of matrix rates
+VECTOR = "vector"  # the vector units' rate, where the matrix units do more
 COLUMN = "column"  # another column's value of the same device
 DEVICE = "device"  # another device's value
 UNIT = "unit"  # a factor of 1 000: another unit
@@ -28,6 +28,10 @@ DIFFERS = "differs"  # from the catalogue, cause unknown
 NUMBER = "number"  # not a positive number
 SOURCE = "source"  # nobody says so, or sources disagree without a note
 SLICE = "slice"  # does not fit the whole device
+
+
+# How far from a factor of 1 000 a value may be and still be one in another unit.
+THOUSAND_TOLERANCE = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +119,7 @@ class Reference:
 
 
 def is_matrix(name: str, platform: Platform) -> bool:
-    """Whether ``name`` is a rate of matrix units on ``platform``: one beyond twice its float32."""
+    """Whether ``name`` is a rate of matrix units on ``platform``: one well beyond its float32."""
     peaks = platform.peak_flop_per_s
     return name in MATRIX and name in peaks and peaks[name] > 1.5 * peaks.get("float32", 0.0)
 

@@ -19,6 +19,7 @@ from perfgate.hardware.rows import (
     NUMBER,
     RATIO,
     SPARSE,
+    THOUSAND_TOLERANCE,
     UNIT,
     UNSUPPORTED,
     VECTOR,
@@ -59,7 +60,6 @@ _MOST = {
 
 # How far a rate may be from what its family and float32 give: clocks under vector and matrix load differ a little.
 _RATIO_TOLERANCE = 0.12
-_THOUSAND_TOLERANCE = 0.15
 
 
 def inspect(item: Row) -> Iterator[Problem]:
@@ -107,7 +107,7 @@ def _ratios(item: Row) -> Iterator[Problem]:
 
 def _why_ratio(family: Family, dtype: str, against: float, times_base: float) -> tuple[str, str]:
     for factor in (1000.0, 0.001):
-        if near(against, factor, _THOUSAND_TOLERANCE):
+        if near(against, factor, THOUSAND_TOLERANCE):
             return UNIT, f"{factor:g} times what the other rates give: another unit"
     matrix = dtype in MATRIX and family.ratio.get(dtype, 0.0) > 1.5 * (family.vector_half or 1.0)
     if matrix and family.base == "float32" and any(near(times_base, k) for k in (1.0, family.vector_half)):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from perfgate.config import prices as price_files
 from perfgate.cost import compare, ways
-from perfgate.cost.runner import runner
+from perfgate.cost.runner import Runner, runner
 from perfgate.cost.times import Anchor, RooflineTimes
 from perfgate.errors import UsageError
 from perfgate.hardware import offers
@@ -24,12 +24,12 @@ from perfgate.records.policy import Policy
 from perfgate.records.workload import Workload
 from perfgate.roofline import machine
 from perfgate.roofline.probes import possible
+from perfgate.roofline.step import Z90
 from perfgate.roofline.summary import summary
 from perfgate.stats.pairs import side_values
 from perfgate.stats.sequential import one_sided_lower
 
 CPU_DEVICE = "cpu"
-_Z90 = 1.645
 # What wrong prices, requirements and counts end in.
 _FAULTS = (UsageError, ValueError, ArithmeticError)
 _REASON = 300
@@ -45,33 +45,35 @@ def costs(measurements: Measurements, policy: Policy, private: Prices | None = N
     A fault in prices, requirements or counts is a warning in the report and never hides a verdict: rows in US dollars
     rest on measured times and the runner's price alone, which is known without looking for platforms.
     """
-    rules = policy.cost
-    judged = [evidence for evidence in measurements.workloads if not evidence.informative]
-    if not rules.enabled or not judged:
+    asked = _asked(measurements, policy, private)
+    if asked is None:
         return None
-    market, fault = _market(price_files.merged(rules.prices, private or Prices()), measurements.run.started_at)
-    hardware = measurements.environment.hardware
-    # A machine with an accelerator holds the processor too, and is paid for as a whole.
-    devices = list(dict.fromkeys(evidence.workload.device for evidence in judged))
-    chief = next((device for device in devices if device != CPU_DEVICE), CPU_DEVICE)
-    price = runner(hardware, chief, rules.runner, market)
-    machines = {device: runner(hardware, device, "", market).device for device in devices}
-    machines[chief] = price.device
-    asked = _Asked(rules, market, price.usd_per_hour, machines, tuple(filter(possible, measurements.rooflines)))
     found = []
-    for number, evidence in enumerate(judged):
+    for number, evidence in enumerate(_judged(measurements)):
         late = "" if number < claims.MOST_WORKLOADS else f"there are more than {claims.MOST_WORKLOADS} workloads"
-        found.append(_workload(evidence, asked, fault or late))
+        found.append(_workload(evidence, asked, asked.fault or late))
+    price, market = asked.price, asked.market
     return CostReport(
         workloads=tuple(found),
         runner_usd_per_hour=price.usd_per_hour,
         runner_price=price.text,
         runner_assumed=price.assumed,
-        runner_price_date="" if price.usd_per_hour is None else price.date or measurements.run.started_at[:10],
+        runner_price_date=asked.price_date,
         tables=market.tables,
         excluded=market.excluded,
         warnings=tuple(dict.fromkeys((*price.warnings, *market.warnings))),
     )
+
+
+def runner_price(measurements: Measurements, policy: Policy, private: Prices | None = None) -> tuple[float, str] | None:
+    """US dollars an hour of the runner and the day of that price, as in :func:`costs`, without looking for platforms.
+
+    None where nobody knows it, or :func:`costs` says nothing.
+    """
+    asked = _asked(measurements, policy, private)
+    if asked is None or asked.price.usd_per_hour is None:
+        return None
+    return asked.price.usd_per_hour, asked.price_date
 
 
 def market_of(prices: Prices, started_at: str) -> Market:
@@ -86,13 +88,46 @@ def market_of(prices: Prices, started_at: str) -> Market:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What all workloads have in common; ``machines``: device -> what the catalogue knows it as."""
+    """What all workloads have in common.
+
+    ``fault``: why there are no offers. ``price`` of the runner, ``price_date``: its day. ``machines``: device -> what
+    the catalogue knows it as.
+    """
 
     rules: CostPolicy
     market: Market
-    usd_per_hour: float | None
+    fault: str
+    price: Runner
+    price_date: str
     machines: Mapping[str, Device | None]
     rooflines: tuple[MeasuredRoofline, ...]
+
+
+def _judged(measurements: Measurements) -> list[WorkloadEvidence]:
+    return [evidence for evidence in measurements.workloads if not evidence.informative]
+
+
+def _asked(measurements: Measurements, policy: Policy, private: Prices | None) -> _Asked | None:
+    rules, run = policy.cost, measurements.run
+    # A machine with an accelerator holds the processor too, and is paid for as a whole.
+    devices = list(dict.fromkeys(evidence.workload.device for evidence in _judged(measurements)))
+    if not rules.enabled or not devices:
+        return None
+    market, fault = _market(price_files.merged(rules.prices, private or Prices()), run.started_at)
+    hardware = measurements.environment.hardware
+    chief = next((device for device in devices if device != CPU_DEVICE), CPU_DEVICE)
+    price = runner(hardware, chief, rules.runner, market)
+    machines = {device: runner(hardware, device, "", market).device for device in devices}
+    machines[chief] = price.device
+    return _Asked(
+        rules=rules,
+        market=market,
+        fault=fault,
+        price=price,
+        price_date="" if price.usd_per_hour is None else price.date or run.started_at[:10],
+        machines=machines,
+        rooflines=tuple(filter(possible, measurements.rooflines)),
+    )
 
 
 def _market(prices: Prices, started_at: str) -> tuple[Market, str]:
@@ -111,7 +146,7 @@ def _workload(evidence: WorkloadEvidence, asked: _Asked, why: str) -> WorkloadCo
         model=workload.model,
         key=workload.key,
         market=asked.market,
-        runner_usd_per_hour=asked.usd_per_hour,
+        runner_usd_per_hour=asked.price.usd_per_hour,
         requirements=asked.rules.of(workload.model),
         volume=None if own is None else own.volume,
     )
@@ -218,14 +253,12 @@ def _priced(workload: Workload, known: _Measured, why: str) -> compare.Side | No
 
 def _probe(rooflines: Sequence[MeasuredRoofline], device: str, facts: SideEvidence) -> MeasuredRoofline | None:
     """The probe of ``device``; on a CPU only one with as many threads as the model ran with."""
+    software = facts.software
     for one in rooflines:
-        if one.device == device and (device != CPU_DEVICE or facts.software is None or _threads(one, facts)):
+        as_run = device != CPU_DEVICE or software is None or one.threads == software.threads
+        if one.device == device and as_run:
             return one
     return None
-
-
-def _threads(measured: MeasuredRoofline, facts: SideEvidence) -> bool:
-    return facts.software is not None and facts.software.threads == measured.threads
 
 
 def _summary(
@@ -260,5 +293,5 @@ def _geometric_mean(values: Sequence[float]) -> float | None:
 def _anchor(way: Way, device: Device, values: Sequence[float], middle: float) -> Anchor:
     """The measured step as an anchor; its interval is that of 90 % of single processes."""
     logs = [math.log(value) for value in values]
-    spread = math.exp(_Z90 * statistics.stdev(logs)) if len(logs) > 1 else 1.0
+    spread = math.exp(Z90 * statistics.stdev(logs)) if len(logs) > 1 else 1.0
     return Anchor(way=way, device=device, ns=middle, low_ns=middle / spread, high_ns=middle * spread)

@@ -12,6 +12,7 @@ from perfgate.cost import filters, fleet, optimise
 from perfgate.cost.posing import items_per_month
 from perfgate.cost.runner import recognised
 from perfgate.cost.times import RooflineTimes, Times
+from perfgate.cost.ways import EAGER
 from perfgate.errors import MeasuringError, UsageError
 from perfgate.hardware import catalogue
 from perfgate.pipeline.cost import market_of
@@ -19,10 +20,9 @@ from perfgate.pipeline.count import CountRequest, count_grid
 from perfgate.pipeline.request import Ports
 from perfgate.pipeline.roofline import known
 from perfgate.pipeline.working_tree import ESTIMATOR_FILE, configuration
-from perfgate.records.cost import Answer, CostPolicy, FleetPlan, Load, Prices, Requirements, Volume, Way
+from perfgate.records.cost import Answer, CostPolicy, Prices, Requirements, Volume, Way
+from perfgate.records.fleet import FleetPlan, Load
 from perfgate.records.hardware import Market, MeasuredRoofline
-
-EAGER = "eager"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +96,10 @@ def _times(request: CostRequest, ports: Ports) -> Times:
     if not (request.count.root / ESTIMATOR_FILE).is_file():
         return roofline
     # Only where there is a model to load: importing scikit-learn takes longer than the whole search.
-    from perfgate.pipeline.estimates import cached
+    from perfgate.pipeline.estimator_file import cached
     from perfgate.pipeline.times import EstimatedTimes
 
-    model = cached(request.count.root)
+    model = cached(request.count.root / ESTIMATOR_FILE)
     return roofline if model is None else EstimatedTimes(model, roofline)
 
 

@@ -6,11 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from perfgate.cost.runner import recognised
 from perfgate.pipeline.sample_record import disturbed
-from perfgate.records.baseline import BaselineRecord
+from perfgate.records.baseline import NAMESPACE_BASE, BaselineRecord
 from perfgate.records.estimate import ENERGY, PEAK_MEMORY, STEP_TIME, UTILISATION, Example, Machine
 from perfgate.records.hardware import CPU, GPU, MeasuredRoofline, Platform
+from perfgate.records.sampling import NAMESPACE_SAMPLE
 from perfgate.store import structure
+from perfgate.store.valid import NAMESPACE_LOCAL
 
+# What may be learned from. Pull requests' records are not: anybody could write them, and nothing that ran beside
+# unmerged code teaches the gate.
+NAMESPACES = (NAMESPACE_BASE, NAMESPACE_SAMPLE, NAMESPACE_LOCAL)
 CPU_DEVICE = "cpu"
 # Target -> the metric that it is in a record.
 _METRICS = {STEP_TIME: "latency", PEAK_MEMORY: "peak_memory", UTILISATION: "utilisation"}
@@ -83,7 +88,6 @@ def machine(record: BaselineRecord, threads: int, rooflines: Sequence[MeasuredRo
             flop_per_s=dict(probe.flop_per_s),
             bandwidth_bytes_per_s=probe.bandwidth_bytes_per_s,
             memory_bytes=0 if platform is None else platform.memory_bytes or 0,
-            measured=True,
         )
     return Machine(name=name, kind=kind) if platform is None else of_platform(platform, share)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from perfgate import wire
 from perfgate.errors import MeasuringError, PerfgateError, StoreError, UsageError
 from perfgate.gate.judge import judge
-from perfgate.pipeline.cost import costs
+from perfgate.pipeline.cost import costs, runner_price
 from perfgate.pipeline.measure import measure, start
 from perfgate.pipeline.request import MeasureRequest, Ports
 from perfgate.pipeline.working_tree import default_store
@@ -103,9 +103,9 @@ def record(
     records = records_of(measurements, default_branch=default_branch)
     if not records or measurements.error is not None:
         return measurements
-    known = costs(measurements, measurements.policy, private)
-    if known is not None and known.runner_usd_per_hour is not None:
-        usd, date = known.runner_usd_per_hour, known.runner_price_date
+    price = runner_price(measurements, measurements.policy, private)
+    if price is not None:
+        usd, date = price
         records = tuple(replace(one, price_usd_per_hour=usd, price_date=date) for one in records)
     try:
         with open_store(store_url or default_store(root)) as store:
@@ -120,7 +120,7 @@ def estimate(measurements: Measurements, store_url: str, *, root: Path) -> Measu
     if measurements.error is not None or not measurements.workloads:
         return measurements
     # scikit-learn takes seconds and memory to import, which a run should not have while it measures.
-    from perfgate.pipeline.estimates import estimated
+    from perfgate.pipeline.estimator_report import estimated
 
     try:
         with open_store(store_url or default_store(root)) as store:

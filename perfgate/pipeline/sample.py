@@ -155,7 +155,7 @@ class _Run:
         self._run: list[Condition] = []
         self._before = self._remember()
         self._failures: list[Failure] = []
-        self._adaptive = 0
+        self._adaptive: set[str] = set()
         # Also before the run: what the space-filling part has left off is what the sequence goes on with.
         self._sequence = self._candidates()
         self._pool: dict[str, Condition] = {}
@@ -184,7 +184,7 @@ class _Run:
             store=self._store.name,
             recorded=len(own),
             known=self._before,
-            adaptive=self._adaptive,
+            adaptive=sum(record.workload.key in self._adaptive for record in own),
             disturbed=sum(map(disturbed, own)),
             seconds=round(time.monotonic() - self._begun, 1),
             end=end,
@@ -257,7 +257,7 @@ class _Run:
             del self._pool[one]
         if len(ranked) > 1:
             self._traced.pop(ranked[-1].key, None)
-        self._adaptive += 1
+        self._adaptive.add(ranked[0].key)
         return ranked[0]
 
     def _fill(self) -> None:

@@ -6,7 +6,7 @@ Fields are those of a gate's record (``store/from_evidence.py``), so that one re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfgate import wire
 from perfgate.bench.sampling import Taken
@@ -78,24 +78,13 @@ def record_of(taken: Taken, totals: Totals, around: Surroundings, *, tracing_s: 
     if taken.peak_bytes is not None:
         samples["peak_memory"] = (float(taken.peak_bytes),)
     own = sampled.structure if isinstance(sampled.structure, Mapping) else {}
-    return BaselineRecord(
-        model_key=asked.model_key,
-        workload=asked.workload,
-        namespace=asked.namespace,
-        commit=asked.commit,
-        hardware_id=asked.hardware_id,
-        software_id=asked.software_id,
-        run_nonce=asked.run_nonce,
-        recorded_at=asked.recorded_at,
+    return replace(
+        asked,
         metrics=values,
         units={name: metrics.metric(name).unit for name in values},
         samples=samples,
-        hardware=asked.hardware,
-        software=asked.software,
-        fingerprint=asked.fingerprint,
         structure={**own, **_tree(asked.structure)},
         input_bytes=sampled.input_bytes,
-        hyper_parameters=asked.hyper_parameters,
         resources={**asked.resources, **_resources(taken, around, tracing_s)},
         utilisation=values.get("utilisation"),
     )

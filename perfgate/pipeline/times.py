@@ -65,11 +65,11 @@ class EstimatedTimes:
             compile=way.compile,
             batch=way.batch,
             items=way.items,
-            machine=of_platform(device.platform, device.share),
+            machine=of_platform(device.platform),
             kernels=ways.kernels(way),
             # The whole socket, which is as many threads as it has cores.
             threads=(device.platform.cores or 0) if on_cpu else 0,
-            # Asked for as it was measured last: what will run there is not known.
+            # One that was measured: what will run there is not known.
             software=seen.software[-1] if seen is not None and seen.software else "",
             weight_bytes=way.totals.weight_bytes,
             peak_activation_bytes=way.totals.peak_activation_bytes,

@@ -24,7 +24,7 @@ class Machine:
     """A device as an estimator sees it: rates in FLOP/s and bytes/s, 0 where unknown.
 
     ``name``: of the platform, or the hardware id of a machine that the catalogue does not know. ``kind``: ``gpu``,
-    ``cpu``, ... ``flop_per_s`` by dtype as in ``hardware.Platform``; ``measured`` True: by a probe.
+    ``cpu``, ... ``flop_per_s`` by dtype as in ``hardware.Platform``.
     """
 
     name: str
@@ -33,7 +33,6 @@ class Machine:
     bandwidth_bytes_per_s: float = 0.0
     memory_bytes: int = 0
     clock_mhz: float = 0.0
-    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +173,7 @@ class WorkloadEstimate:
 class EstimatorReport:
     """The estimator of a run: fitted again on ``examples`` of ``groups`` groups, and what it says.
 
-    ``used`` False: nothing of it counts; ``reason`` says why (too few examples, worse than before, no time left).
+    ``used`` False: nothing of it counts; ``reason`` says why (too few examples, or what went wrong).
     ``accuracy`` is on held-out groups. ``content``: hash of what it was fitted on; ``seconds``: what that took.
     """
 

@@ -143,7 +143,8 @@ class MeasuredRoofline:
         flop_per_s: dtype -> rate of a large matrix product, on a CPU of a convolution where that is faster. A dtype
             that failed is in ``notes``.
         bandwidth_bytes_per_s: Of ``a = b + s*c`` over arrays of ``probe_bytes`` each, at least four times the
-            last-level cache (``cache_bytes``, None: unknown, then a size that exceeds every known cache).
+            last-level cache (``cache_bytes``, None: unknown, then of 4 GiB on a CPU and of 2 GiB on an accelerator,
+            or of what fits).
         spread: Largest relative difference between repetitions, over all probes.
         software: What it ran with (``torch 2.14.1``). ``measured_at``: UTC, ISO 8601 with ``Z``.
     """

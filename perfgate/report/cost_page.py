@@ -88,7 +88,7 @@ def _sentences(item: Priced, shown: SideCost | None) -> tuple[str, ...]:
         return ()
     answer, wanted = shown.answer, costs.limits(item.entry.requirements)
     texts = (
-        item.entry.sentence[:1].upper() + item.entry.sentence[1:],
+        costs.capital(item.entry.sentence),
         infeasible(answer, wanted),
         f"{considered(answer, wanted)}; times: {sources([answer])}" if answer.candidates else "",
         tie(answer),

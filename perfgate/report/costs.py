@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from perfgate import units
 from perfgate.hardware import catalogue, short_names
 from perfgate.records import cost
-from perfgate.records.cost import Answer, FleetPlan, Point, Requirements, RooflineOperator, RooflineSummary
+from perfgate.records.cost import Answer, Point, Requirements, RooflineOperator, RooflineSummary
+from perfgate.records.fleet import FleetPlan
 from perfgate.records.hardware import OWN, Offer
 from perfgate.report import filters
 
@@ -239,6 +240,11 @@ def limits(requirements: Requirements) -> tuple[str, ...]:
 def listed(texts: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(part for part in (", ".join(texts[:-1]), *texts[-1:]) if part)
+
+
+def capital(text: str) -> str:
+    """``text`` as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 def words(bound: str) -> str:

@@ -14,7 +14,7 @@ from perfgate.records.estimate import Accuracy, Estimate, SideEstimate, Workload
 from perfgate.records.report import Report
 from perfgate.report import filters
 from perfgate.report.costs import Line
-from perfgate.report.rows import unbroken
+from perfgate.report.rows import both, unbroken
 
 _LABELS = {
     estimate.STEP_TIME: "step time",
@@ -115,15 +115,9 @@ def _row(
         model=model,
         workload=unbroken(label),
         device=device,
-        predicted=_both([units.duration(time.value) for time in known]),
+        predicted=both([units.duration(time.value) for time in known]),
         interval="" if last is None else f"{units.duration(last.low)} to {units.duration(last.high)}",
-        measured=_both(ran),
+        measured=both(ran),
         memory=memory,
         note="; ".join(notes),
     )
-
-
-def _both(texts: list[str]) -> str:
-    if not texts:
-        return filters.NOTHING
-    return unbroken(texts[-1]) if len(set(texts)) == 1 else " → ".join(unbroken(text) for text in texts)

@@ -13,10 +13,11 @@ from perfgate.records.evidence import Measurements, WorkloadEvidence
 from perfgate.records.report import MetricResult, ModelResult, Report
 from perfgate.report import chart, cost_page, counts, filters, operators, templates
 from perfgate.report.cost_page import CostSection
+from perfgate.report.costs import Line
 from perfgate.report.counts import CountLine
 from perfgate.report.operators import OperatorLine
 from perfgate.report.rows import Row, report_rows
-from perfgate.report.view import NO_LINKS, Fact, Links, build, verdict_counts
+from perfgate.report.view import NO_LINKS, Links, build, verdict_counts
 
 # The page has no size limit, but a reader has: more rows than this stand only in the sections below.
 _FIRST_TABLE_ROWS = 500
@@ -86,7 +87,7 @@ class Section:
     distributions: tuple[Distribution, ...] = ()
     end: str = ""
     notes: tuple[str, ...] = ()
-    failures: tuple[Fact, ...] = ()
+    failures: tuple[Line, ...] = ()
     pairs_left_out: bool = False
 
 
@@ -203,8 +204,8 @@ def _line(point: chart.Point, unit: str) -> PairLine:
     )
 
 
-def _failures(evidence: WorkloadEvidence) -> Iterable[Fact]:
+def _failures(evidence: WorkloadEvidence) -> Iterable[Line]:
     for name, side in (("base", evidence.base), ("head", evidence.head)):
         if side.failure:
             label = f"{name} failed in phase {side.failure.phase}: {side.failure.message}"
-            yield Fact(label=label, text=side.failure.trace)
+            yield Line(label=label, text=side.failure.trace)

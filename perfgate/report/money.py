@@ -23,9 +23,9 @@ def line(report: Report) -> str:
     if report.cost is None or not told:
         return ""
     first, *others = told
-    several = len(report.cost.workloads) > 1
+    several, found = len(report.cost.workloads) > 1, first.entry.sentence
     sentences = [
-        f"{first.name}: {first.entry.sentence}" if several and first.entry.moved else _capital(first.entry.sentence),
+        f"{first.name}: {found}" if several and first.entry.moved else costs.capital(found),
         _monthly(first, report.cost, named=several and not first.entry.moved),
         *_best(first),
         _others(others),
@@ -87,7 +87,7 @@ def _best(item: Priced) -> tuple[str, ...]:
     if best is None:
         missed = infeasible(answer, wanted)
         # What moved has been said: that nothing is good enough any more.
-        return (_capital(missed.partition("; ")[2]) if item.entry.sentence else missed,)
+        return (costs.capital(missed.partition("; ")[2]) if item.entry.sentence else missed,)
     # A unit that leaves a number that people can read.
     if best.usd_per_1k_steps < _SMALL or (volume is not None and volume.unit == cost.ITEMS):
         price, now, unit = best.usd_per_1m_items, head.runner_usd_per_1m_items, "1 M items"
@@ -114,10 +114,6 @@ def _others(others: list[Priced]) -> str:
     steps = [head - base for base, head in months if base is not None and head is not None]
     together = f", together {units.money(sum(steps), sign=True)} a month" if any(steps) else ""
     return f"And {len(others)} more workload{'' if len(others) == 1 else 's'}{together}: see below"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _stop(sentence: str) -> str:

@@ -113,17 +113,8 @@ def _most(entry: WorkloadCost) -> float | None:
 
 
 def _axes(plot: _Plot) -> list[Markup]:
-    parts = []
-    for value in plot.x.ticks():
-        x = plot.x.at(value)
-        parts += [svg.line("grid", x, _TOP, x, _BOTTOM), svg.text("", x, _BOTTOM + 17, units.money(value))]
-    for value in plot.y.ticks():
-        y = plot.y.at(value)
-        parts += [svg.line("grid", _LEFT, y, _RIGHT, y), svg.text("end", _LEFT - 6, y + 4, units.share(value))]
-    parts += [svg.line("axis", _LEFT, _BOTTOM, _RIGHT, _BOTTOM), svg.line("axis", _LEFT, _TOP, _LEFT, _BOTTOM)]
-    parts.append(svg.text("", (_LEFT + _RIGHT) / 2, HEIGHT - 8, "USD per 1 M items"))
-    parts.append(svg.text("start", 6, 16, "utilisation, P / π"))
-    return parts
+    names = ("USD per 1 M items", "utilisation, P / π")
+    return svg.axes(plot.x, plot.y, HEIGHT, names=names, texts=(units.money, units.share))
 
 
 def _limit_texts(plot: _Plot, entry: WorkloadCost) -> list[tuple[str, float]]:

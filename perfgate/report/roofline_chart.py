@@ -123,26 +123,22 @@ def _rate(operator: RooflineOperator) -> float | None:
 
 
 def _same_roof(one: RooflineSummary, other: RooflineSummary) -> bool:
-    return (one.flop_per_s, one.bandwidth_bytes_per_s) == (other.flop_per_s, other.bandwidth_bytes_per_s)
+    """True if nobody could tell them apart: pi of a step is a quotient of sums, which differ in their last digits."""
+    pairs = ((one.flop_per_s, other.flop_per_s), (one.bandwidth_bytes_per_s, other.bandwidth_bytes_per_s))
+    return all(math.isclose(a, b, rel_tol=1e-6) for a, b in pairs)
 
 
 def _axes(plot: _Plot) -> list[Markup]:
-    parts = []
-    for value in plot.x.ticks():
-        x = plot.x.at(value)
-        parts += [svg.line("grid", x, _TOP, x, _BOTTOM), svg.text("", x, _BOTTOM + 17, _plain(value))]
-    for value in plot.y.ticks():
-        y = plot.y.at(value)
-        said = costs.short(units.decimal(value, ""))
-        parts += [svg.line("grid", _LEFT, y, _RIGHT, y), svg.text("end", _LEFT - 6, y + 4, said)]
-    parts += [svg.line("axis", _LEFT, _BOTTOM, _RIGHT, _BOTTOM), svg.line("axis", _LEFT, _TOP, _LEFT, _BOTTOM)]
-    parts.append(svg.text("", (_LEFT + _RIGHT) / 2, HEIGHT - 8, "I, FLOP per byte of memory traffic"))
-    parts.append(svg.text("start", 6, 16, "P, FLOP/s"))
-    return parts
+    names = ("I, FLOP per byte of memory traffic", "P, FLOP/s")
+    return svg.axes(plot.x, plot.y, HEIGHT, names=names, texts=(_plain, _prefixed))
 
 
 def _plain(value: float) -> str:
-    return costs.short(units.decimal(value, "")) if value >= 1e3 else f"{value:.3g}"
+    return _prefixed(value) if value >= 1e3 else f"{value:.3g}"
+
+
+def _prefixed(value: float) -> str:
+    return costs.short(units.decimal(value, ""))
 
 
 def _corner(plot: _Plot, side: RooflineSummary) -> list[tuple[float, float]]:

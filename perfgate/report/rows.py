@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfgate import units
@@ -79,6 +80,12 @@ def unbroken(text: str) -> str:
     if len(text) > LONGEST_UNBROKEN:
         return text
     return text.replace(" ", NO_BREAK).replace(f"{NO_BREAK}(", " (").replace(f",{NO_BREAK}", ", ")
+
+
+def both(texts: Sequence[str]) -> str:
+    """``base → head``; one of them where they are equal or only one side is there, a dash where none is."""
+    different = texts if len(set(texts)) > 1 else texts[-1:]
+    return " → ".join(unbroken(text) for text in different) or filters.NOTHING
 
 
 def _metric_row(model: ModelResult, label: str, result: MetricResult, position: int) -> Row:

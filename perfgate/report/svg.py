@@ -5,12 +5,12 @@ Texts are escaped here; colours come from the page's style sheet by class.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from markupsafe import Markup
 
 from perfgate.report import escape
-from perfgate.report.axes import Label
+from perfgate.report.axes import Label, LogAxis
 
 NOTHING = Markup("")
 _TEXT = 200
@@ -48,6 +48,27 @@ def text(kind: str, x: float, y: float, said: str, *, turn: float = 0.0) -> Mark
     return Markup('<text class="{}" x="{}" y="{}"{}>{}</text>').format(
         kind, number(x), number(y), turned, escape.clean(said, _TEXT)
     )
+
+
+def axes(
+    x: LogAxis,
+    y: LogAxis,
+    height: float,
+    *,
+    names: tuple[str, str],
+    texts: tuple[Callable[[float], str], Callable[[float], str]],
+) -> list[Markup]:
+    """Both axes of a picture of this ``height`` with their grid; ``names`` and the ``texts`` of ticks: x first."""
+    left, right, top, bottom = x.start, x.end, y.end, y.start
+    parts = []
+    for value in x.ticks():
+        at = x.at(value)
+        parts += [line("grid", at, top, at, bottom), text("", at, bottom + 17, texts[0](value))]
+    for value in y.ticks():
+        at = y.at(value)
+        parts += [line("grid", left, at, right, at), text("end", left - 6, at + 4, texts[1](value))]
+    parts += [line("axis", left, bottom, right, bottom), line("axis", left, top, left, bottom)]
+    return [*parts, text("", (left + right) / 2, height - 8, names[0]), text("start", 6, 16, names[1])]
 
 
 def label(kind: str, placed: Label) -> Markup:

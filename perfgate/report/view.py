@@ -15,6 +15,7 @@ from perfgate.records import metrics
 from perfgate.records import report as verdicts
 from perfgate.records.report import ModelResult, Report
 from perfgate.report import counts, estimates, filters, fronts, money, operators, workload_costs
+from perfgate.report.costs import Line
 from perfgate.report.counts import CountRow
 from perfgate.report.estimates import EstimateRow
 from perfgate.report.fronts import Front
@@ -76,14 +77,6 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """One line of "how this was measured"."""
-
-    label: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Banner:
     """``kind`` is ``WARNING`` or ``NOTE``, GitHub's names for alerts."""
 
@@ -120,14 +113,14 @@ class View:
     convention: str
     costs: Part[CostRow]
     fronts: Part[Front]
-    cost_facts: Part[Fact]
-    cost_details: Part[Fact]
+    cost_facts: Part[Line]
+    cost_details: Part[Line]
     estimates: Part[EstimateRow]
-    estimator_facts: Part[Fact]
+    estimator_facts: Part[Line]
     findings: Part[Finding]
-    skipped: Part[Fact]
+    skipped: Part[Line]
     notes: Part[str]
-    facts: Part[Fact]
+    facts: Part[Line]
     banners: Part[Banner]
     links: Links = field(default=NO_LINKS)
 
@@ -167,12 +160,12 @@ def build(
         convention=counts.CONVENTION,
         costs=_part(workload_costs.rows(report)),
         fronts=Part(items=tuple(charts), total=all_charts),
-        cost_facts=_part([Fact(label=fact.label, text=fact.text) for fact in workload_costs.facts(report)]),
-        cost_details=_part([Fact(label=fact.label, text=fact.text) for fact in workload_costs.details(report)]),
+        cost_facts=_part(workload_costs.facts(report)),
+        cost_details=_part(workload_costs.details(report)),
         estimates=_part(estimates.rows(report)),
-        estimator_facts=_part([Fact(label=fact.label, text=fact.text) for fact in estimates.facts(report)]),
+        estimator_facts=_part(estimates.facts(report)),
         findings=_part(_findings(report)),
-        skipped=_part([Fact(label=item.model, text=item.reason) for item in report.skipped]),
+        skipped=_part([Line(label=item.model, text=item.reason) for item in report.skipped]),
         notes=_part(report.notes),
         # Where nothing was touched, nothing was measured, and nothing is to be said about how.
         facts=_part(facts(report) if report.verdict not in {verdicts.UNCHANGED, verdicts.NOT_MEASURED} else ()),
@@ -181,7 +174,7 @@ def build(
     )
 
 
-def facts(report: Report) -> tuple[Fact, ...]:
+def facts(report: Report) -> tuple[Line, ...]:
     """How this was measured, one line a topic; topics without content are left out."""
     policy = report.policy
     looks = ", ".join(str(look) for look in policy.looks)
@@ -199,7 +192,7 @@ def facts(report: Report) -> tuple[Fact, ...]:
         ("Started", report.run.started_at),
         ("perfgate", report.run.perfgate),
     )
-    return tuple(Fact(label=label, text=text) for label, text in lines if text)
+    return tuple(Line(label=label, text=text) for label, text in lines if text)
 
 
 def next_step(report: Report) -> str:

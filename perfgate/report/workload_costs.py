@@ -13,7 +13,7 @@ from perfgate.records.hardware import Excluded, PriceTable
 from perfgate.records.report import ModelResult, Report
 from perfgate.report import costs, filters
 from perfgate.report.costs import Line
-from perfgate.report.rows import unbroken
+from perfgate.report.rows import both, unbroken
 
 _NAME = 60
 # Ties beyond these are counted.
@@ -234,19 +234,14 @@ def _row(item: Priced) -> CostRow:
     return CostRow(
         model=item.entry.model,
         workload=unbroken(item.label),
-        steps=_both([_money(side.runner_usd_per_1k_steps) for side in sides if side]),
-        items=_both([_money(side.runner_usd_per_1m_items) for side in sides if side]),
-        cheapest=_both([_money(_per_item(side)) for side in sides if side]),
-        where=_both([_where(side) for side in sides if side]) + _ties(item.shown),
-        bound=_both(_bounds([side.roofline for side in sides if side])),
-        achieved=_both([_share(side) for side in sides if side]),
+        steps=both([_money(side.runner_usd_per_1k_steps) for side in sides if side]),
+        items=both([_money(side.runner_usd_per_1m_items) for side in sides if side]),
+        cheapest=both([_money(_per_item(side)) for side in sides if side]),
+        where=both([_where(side) for side in sides if side]) + _ties(item.shown),
+        bound=both(_bounds([side.roofline for side in sides if side])),
+        achieved=both([_share(side) for side in sides if side]),
         position=item.position,
     )
-
-
-def _both(texts: list[str]) -> str:
-    """``base → head``; one of them where they are equal or only one side is there."""
-    return unbroken(texts[-1]) if len(set(texts)) == 1 else " → ".join(unbroken(text) for text in texts)
 
 
 def _money(usd: float | None) -> str:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perfgate.records.cost import COMPUTE_BOUND, MEMORY_BOUND
-from perfgate.records.graph import Totals
-from perfgate.roofline.machine import Machine
 
 NS_PER_S = 1e9
 
@@ -47,15 +45,3 @@ def roof(flop: float, moved: float, *, flop_per_s: float, bandwidth_bytes_per_s:
         bound=COMPUTE_BOUND if intensity >= ridge else MEMORY_BOUND,
         least_ns=max(flop / flop_per_s, moved / bandwidth_bytes_per_s) * NS_PER_S,
     )
-
-
-def of_totals(totals: Totals, machine: Machine, dtype: str) -> dict[str, Roof] | None:
-    """The step as a whole for each M: ``eager``, ``fused`` and ``min``. None where pi of ``dtype`` is not known."""
-    rate = machine.rate(dtype)
-    if rate is None:
-        return None
-    traffic = {"eager": totals.traffic.eager, "fused": totals.traffic.fused, "min": totals.traffic.min}
-    return {
-        name: roof(totals.flop, moved, flop_per_s=rate, bandwidth_bytes_per_s=machine.bandwidth_bytes_per_s)
-        for name, moved in traffic.items()
-    }

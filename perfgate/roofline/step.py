@@ -21,11 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.records.cost import COMPUTE_BOUND, LAUNCH_BOUND, MEMORY_BOUND, ROOFLINE, StepTime
+from perfgate.records.cost import LAUNCH_BOUND, ROOFLINE, StepTime
 from perfgate.records.graph import KernelGroup
 from perfgate.roofline.calibration import KINDS
 from perfgate.roofline.machine import Machine
-from perfgate.roofline.roof import NS_PER_S
+from perfgate.roofline.roof import NS_PER_S, roof
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.intp]
@@ -185,7 +185,7 @@ def times(kernels: Sequence[KernelGroup], machines: Sequence[Machine], dtype: st
     total = step_ns(found, given)
     launch = found.calls.sum() * given.launch_ns
     flop = float(found.calls @ found.flop)
-    intensity = flop / max(1.0, float(found.calls @ found.moved))
+    moved = float(found.calls @ found.moved)
     computing = found.calls @ found.compute_ns
     spread = np.exp(Z90 * given.sigma)
     return [
@@ -193,7 +193,8 @@ def times(kernels: Sequence[KernelGroup], machines: Sequence[Machine], dtype: st
             float(total[n]),
             float(spread[n]),
             launch=float(launch[n]),
-            intensity=intensity,
+            flop=flop,
+            moved=moved,
             pi=flop * NS_PER_S / float(computing[n]) if flop else machine.rate(dtype),
             beta=machine.bandwidth_bytes_per_s,
         )
@@ -202,19 +203,18 @@ def times(kernels: Sequence[KernelGroup], machines: Sequence[Machine], dtype: st
 
 
 def _time(
-    ns: float, spread: float, *, launch: float, intensity: float, pi: float | None, beta: float
+    ns: float, spread: float, *, launch: float, flop: float, moved: float, pi: float | None, beta: float
 ) -> StepTime | None:
-    if pi is None or not math.isfinite(ns):
+    if not pi or not math.isfinite(ns):
         return None
-    ridge = pi / beta
-    bound = COMPUTE_BOUND if intensity >= ridge else MEMORY_BOUND
+    under = roof(flop, moved, flop_per_s=pi, bandwidth_bytes_per_s=beta)
     return StepTime(
         ns=ns,
         low_ns=ns / spread,
         high_ns=ns * spread,
         source=ROOFLINE,
-        bound=LAUNCH_BOUND if launch > _HALF * ns else bound,
-        intensity=intensity,
-        ridge=ridge,
+        bound=LAUNCH_BOUND if launch > _HALF * ns else under.bound,
+        intensity=under.intensity,
+        ridge=under.ridge,
         flop_per_s=pi,
     )

@@ -173,9 +173,10 @@ def _stream_bytes(device: Device, asked: int) -> int:
     if device.name == "cpu":
         return asked
     free, _ = torch.cuda.mem_get_info(device.name)
-    wanted = max(asked, _ACCELERATOR_STREAM, _CACHES * (_cache_bytes(device) or 0))
+    beyond_cache = _CACHES * (_cache_bytes(device) or 0)
+    wanted = max(asked, _ACCELERATOR_STREAM, beyond_cache)
     size = min(wanted, int(free) // _SHARE_OF_MEMORY)
-    if size < max(_LEAST_STREAM, _CACHES * (_cache_bytes(device) or 0)):
+    if size < max(_LEAST_STREAM, beyond_cache):
         refuse("oom", "timing", f"{device.name}: {free} bytes free are too few for arrays larger than its cache")
     return size
 

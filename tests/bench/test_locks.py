@@ -30,8 +30,13 @@ def test_take__machine_for_one_at_a_time(tmp_path):
 def test_take__free_again_after_release(tmp_path):
     (one, _), (two, _) = locks(tmp_path), locks(tmp_path)
     one.take(("ab",), cpu=True)
+    with pytest.raises(MeasuringError, match="another perfgate"):
+        two.take(("ab",), cpu=True)
     one.release()
     two.take(("ab",), cpu=True)
+    # It holds them now, rather than only being let through.
+    with pytest.raises(MeasuringError, match="another perfgate"):
+        one.take(("ab",), cpu=True)
     two.release()
 
 
@@ -67,8 +72,10 @@ def test_take__file_of_another_user_can_be_locked(tmp_path):
     path = tmp_path / "perfgate-machine.lock"
     path.touch()
     path.chmod(0o444)
-    one, _ = locks(tmp_path)
+    (one, _), (two, _) = locks(tmp_path), locks(tmp_path)
     one.take((), cpu=True)
+    with pytest.raises(MeasuringError, match=r"perfgate-machine.lock: another perfgate"):
+        two.take((), cpu=True)
     one.release()
 
 

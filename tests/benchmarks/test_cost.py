@@ -15,7 +15,8 @@ from benchmarks.cost import fleet_problems, fleets, pareto_sets, random_markets,
 from benchmarks.cost.scale import Run
 from perfgate.cost import pareto
 from perfgate.errors import UsageError
-from perfgate.records.cost import COST, DATA, FORMS, SINGLE, TIME, UTILISATION, Device, Load
+from perfgate.records.cost import COST, DATA, FORMS, SINGLE, TIME, UTILISATION, Device
+from perfgate.records.fleet import Load
 
 
 @pytest.fixture

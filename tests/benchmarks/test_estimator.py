@@ -12,16 +12,19 @@ from benchmarks.cost import public
 from benchmarks.estimator import __main__ as every
 from benchmarks.estimator import (
     architectures,
+    command,
     end_to_end,
     held_out,
     measured,
     new_hardware,
     operators,
     siblings,
+    speed,
     timm_models,
 )
 from perfgate.records.estimate import FITTED, STEP_TIME, Estimate, Example, Machine
 from perfgate.records.graph import KernelGroup
+from tests.estimator import steps
 
 OLD = Machine(name="old", kind="gpu", flop_per_s={"float32": 10e12}, bandwidth_bytes_per_s=500e9)
 NEW = Machine(name="new", kind="gpu", flop_per_s={"float32": 20e12}, bandwidth_bytes_per_s=1000e9)
@@ -55,16 +58,12 @@ def made(model: str, family: str, seed: int, machine: Machine = OLD, batch: int 
     kernels = (product, add)
     pi, beta = machine.flop_per_s["float32"], machine.bandwidth_bytes_per_s
     seconds = sum(one.calls * (one.flop / pi + one.bytes / beta + 5e-6) for one in kernels)
-    return Example(
-        model=model,
-        group=family,
-        mode="infer",
-        dtype="float32",
-        compile="eager",
-        batch=batch,
-        items=batch,
+    return steps.step(
+        model,
+        family,
+        kernels,
         machine=machine,
-        kernels=kernels,
+        batch=batch,
         software="torch 2.4",
         weight_bytes=weight * layers,
         hyper_parameters={measured.IMAGE_SIZE: "224"},
@@ -218,9 +217,39 @@ def test_end_to_end__compares_on_cells_that_everybody_has():
     assert total == ("all", *device[1:])
 
 
+def test_speed__a_limit_that_was_missed_is_named(monkeypatch, capsys):
+    assert speed.OPERATORS == 2000
+    monkeypatch.setattr(speed, "OPERATORS", 20)
+    monkeypatch.setattr(speed, "ANSWER_S", 60.0)
+    assert speed.run([30], repeats=1) == 0
+    assert "answer, 20 operators, learned from 30" in capsys.readouterr().out
+    monkeypatch.setattr(speed, "FITS", {30: 0.0})
+    assert speed.run([30], repeats=1) == 1
+    assert "fit on 30 examples: above its limit" in capsys.readouterr().out
+
+
+def test_command__runs_chosen_tables_and_the_first_one_if_quick(monkeypatch, tmp_path):
+    monkeypatch.setattr(public, "folder", lambda chosen="": tmp_path)
+    tables = {"a": 1, "b": 2}
+
+    def chosen(*arguments):
+        seen = []
+
+        def run(data, *, tables, quick):
+            seen.append((data, list(tables), quick))
+            return 7
+
+        assert command.on_tables(arguments, run, tables, name="x", text="", quick="less") == 7
+        return seen
+
+    assert chosen() == [(tmp_path, ["a", "b"], False)]
+    assert chosen("--quick") == [(tmp_path, ["a"], True)]
+    assert chosen("--table", "b", "--quick") == [(tmp_path, ["b"], True)]
+
+
 def test_tables__say_what_is_missing_without_the_data(monkeypatch, capsys):
     monkeypatch.setattr(public, "folder", lambda chosen="": None)
-    without_data = [name for name in every.TABLES if name != "allocation"]
+    without_data = [name for name in every.TABLES if name not in {"allocation", "speed"}]
     for name in without_data:
         assert every.TABLES[name]([]) == 0
         assert capsys.readouterr().out.startswith(f"{name}: no public data; set PERFGATE_PUBLIC_DATA")

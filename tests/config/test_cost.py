@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 
 import pytest
@@ -10,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.config import cost_schema, cost_values, schema
-from perfgate.config.load import effective, load
-from perfgate.errors import ConfigError
+from perfgate.config.load import Config, effective, load
+from perfgate.errors import ConfigError, ConfigProblem
 from perfgate.records.cost import FORMS, OBJECTIVES, CostPolicy, ModelCost, OwnPrice, Prices, Requirements, Volume
 from perfgate.records.hardware import ON_DEMAND, OWN, SPOT
 
@@ -353,6 +352,13 @@ def _toml(value) -> str:
 
 @given(cost=_TREES, model=_TREES)
 def test_cost__any_tree_is_a_config_or_a_config_error(cost, model):
-    text = f"version = 1\ncost = {_toml(cost)}\nmodels = {{net = {{cost = {_toml(model)}}}}}\n"
-    with contextlib.suppress(ConfigError):
-        load({"perfgate.toml": text}, where="base", sha=None)
+    text = f"version = 1\ncost = {_toml(cost)}\n{MODEL}cost = {_toml(model)}\n"
+    found: Config | None = None
+    wrong: tuple[ConfigProblem, ...] = ()
+    try:
+        found = load({"perfgate.toml": text}, where="base", sha=None)
+    except ConfigError as error:
+        wrong = error.problems
+    # All else is right, so that what is wrong is said of these two.
+    assert all(problem.key.startswith(("cost", "models.net.cost")) for problem in wrong)
+    assert wrong if found is None else set(found.policy.cost.models) <= {"net"}

@@ -146,7 +146,8 @@ class Exhaustive:
         stage = scaled(wider((part.ns, part.low_ns, part.high_ns), 0.15), longest)
         step = plus(scaled(stage, turns), 2 * turns * sent)
         if update is not None:
-            step = tuple(one + other / used for one, other in zip(step, _ends(update), strict=True))  # type: ignore[assignment]
+            ns, low, high = scaled(_ends(update), 1 / used)
+            step = step[0] + ns, step[1] + low, step[2] + high
         return step, step, 1.0
 
     def _part(self, way: Way, form: str, used: int) -> Way | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfgate.cost import memory
+from perfgate.cost.optimise import optimise
 from perfgate.records.cost import COST, ENERGY, ROOFLINE, TIME, UTILISATION, Device, Requirements, StepTime, Way
 from perfgate.records.graph import KernelGroup, Totals, Traffic
 from perfgate.records.hardware import GPU, ON_DEMAND, Market, Offer, Platform
@@ -101,6 +102,26 @@ class FakeTimes:
         return make_time(
             ns * max(way.totals.flop, 1) / 1e10 / device.share, self.sigma, flop_per_s=100e12 * device.share
         )
+
+
+A, B = make_platform("a"), make_platform("b")
+PLATFORMS = {"a": A, "b": B}
+# a: 1 ms an item at $1, b: 2 ms at $0.4.
+TIMES = {"a": 1e6, "b": 2e6}
+MARKET = Market(offers=(make_offer("a", 1.0), make_offer("b", 0.4)))
+
+
+def solve(*, ways=None, market=MARKET, times=None, platforms=None, sigma=0.0, volume=None, tail=None, **requirements):
+    """The optimum of the small market, or of what is given instead."""
+    return optimise(
+        ways or [make_way()],
+        market,
+        Requirements(**requirements),
+        times or FakeTimes(TIMES, sigma),
+        volume=volume,
+        platforms=platforms or PLATFORMS,
+        tail=tail,
+    )
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from perfgate.cost import fleet, fleet_solver
 from perfgate.cost.fleet import plan
 from perfgate.cost.fleet_covering import undominated
 from perfgate.errors import PerfgateError, UsageError
-from perfgate.records.cost import FleetPlan, Load
+from perfgate.records.fleet import FleetPlan, Load
 
 SMALL = point("small", 1.0, 10.0)
 LARGE = point("large", 3.5, 40.0)

@@ -11,6 +11,7 @@ from perfgate.cost import residuals, ways
 from perfgate.cost.times import Anchor, RooflineTimes
 from perfgate.records.cost import ANCHORED, MEASURED, ROOFLINE, Device
 from perfgate.records.hardware import CPU, MeasuredRoofline
+from perfgate.roofline.step import Z90
 from tests.cost.problems import make_platform, make_way, with_kernels
 
 A = Device(platform=make_platform("a"))
@@ -80,7 +81,7 @@ def test_roofline_times__the_measurements_own_spread_is_kept():
 
     assert exact is not None
     assert noisy is not None
-    own = math.log(2.0) / residuals.Z90
+    own = math.log(2.0) / Z90
     assert residuals.spread(noisy) == pytest.approx(math.hypot(residuals.spread(exact), own))
 
 

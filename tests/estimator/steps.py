@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from perfgate.records.estimate import ENERGY, PEAK_MEMORY, STEP_TIME, UTILISATION, Example, Machine
@@ -21,6 +24,22 @@ BYTE_FACTOR = {"convolution": 1.5, "matmul": 1.5, "pointwise": 1.1, "softmax": 2
 CALL_S, STEP_S = 4e-6, 30e-6
 KINDS = tuple(FLOP_FACTOR)
 FAMILIES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa")
+
+
+def step(model: str, group: str, groups, *, machine: Machine, batch: int = 8, **more: Any) -> Example:
+    """Inference in float32, eager."""
+    return Example(
+        model=model,
+        group=group,
+        mode="infer",
+        dtype="float32",
+        compile="eager",
+        batch=batch,
+        items=batch,
+        machine=machine,
+        kernels=tuple(groups),
+        **more,
+    )
 
 
 def kernels(rng, family: int, width: float, batch: int, *, kinds=KINDS) -> tuple[KernelGroup, ...]:
@@ -45,6 +64,12 @@ def kernels(rng, family: int, width: float, batch: int, *, kinds=KINDS) -> tuple
             )
         )
     return tuple(groups)
+
+
+def large(n: int) -> tuple[KernelGroup, ...]:
+    """A step of ``n`` operators, none of which is as another."""
+    groups = kernels(np.random.default_rng(0), 1, 3.0, 8)
+    return tuple(replace(groups[i % len(groups)], name=f"k{i}", bytes=10**5 + i, calls=1) for i in range(n))
 
 
 def seconds(groups, machine: Machine, *, threads: int = 0) -> float:
@@ -77,16 +102,12 @@ def example(
     weights = sum(one.weight_bytes * one.calls for one in groups)
     activations = max(one.bytes for one in groups)
     beside = 300e6 if machine.kind == "cpu" else 0
-    return Example(
-        model=f"{FAMILIES[family]}_{number}",
-        group=FAMILIES[family],
-        mode="infer",
-        dtype="float32",
-        compile="eager",
-        batch=batch,
-        items=batch,
+    return step(
+        f"{FAMILIES[family]}_{number}",
+        FAMILIES[family],
+        groups,
         machine=machine,
-        kernels=groups,
+        batch=batch,
         software="torch 2.14.1",
         weight_bytes=weights,
         peak_activation_bytes=activations,

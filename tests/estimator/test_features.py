@@ -72,7 +72,7 @@ def row(*kernels, **changes):
 
 
 def only_class(kernel):
-    (found,) = features.known(example(kernel)).classes
+    (found,) = features.present(example(kernel))
     return found
 
 
@@ -244,11 +244,11 @@ def test_memory__takes_the_counted_peak_or_the_largest_kernel():
     assert x[:, names.index("weights")].tolist() == [500, 500]
 
 
-def test_known__names_kernels_of_no_known_kind():
+def test_present__names_each_class_once_and_kernels_of_no_known_kind_as_unknown():
     strange = pointwise(10, kind="custom")
-    found = features.known(example(pointwise(10), replace(strange, name="block.0.fused"), replace(strange, name="b")))
-    assert (found.unknown, found.unknown_kinds) == (("block.0.fused",), ("custom",))
-    assert features.known(example(pointwise(10))).unknown == ()
+    found = features.present(example(replace(strange, name="block.0.fused"), pointwise(10), pointwise(20), strange))
+    assert found == (classes.ACTIVATION, classes.UNKNOWN)
+    assert features.present(example(pointwise(10))) == (classes.ACTIVATION,)
 
 
 def test_names__every_column_has_a_unit_and_a_class():

@@ -103,7 +103,7 @@ def test_estimate__more_work_in_the_same_classes_is_never_faster(model, measured
     for one in measured[:60]:
         question = [grown(one, **{what: factor}) for factor in (1, 1.05, 1.1)]
         # Kernels that become of another class have other constants: that is no question of more or less.
-        classes = [features.known(each).classes for each in question]
+        classes = [features.present(each) for each in question]
         if classes == classes[:1] * 3:
             checked += 1
             values = [model.estimate(each).value for each in question]
@@ -148,6 +148,7 @@ def test_saved__is_json_with_a_format_and_answers_alike(model, measured):
         ('{"what": "perfgate estimator", "format": 99}', "format 99"),
         ('{"what": "perfgate estimator", "format": 1, "key": "k", "seed": 0, "notes": []}', "damaged"),
         ('{"a": NaN}', "NaN"),
+        ('{"what": "perfgate estimator", "format": 1, "key": "k", "seed": 1e999, "notes": []}', "damaged"),
     ],
 )
 def test_saved__what_is_no_model_is_refused_with_a_remedy(text, words):
@@ -257,15 +258,10 @@ def test_upper_end__holds_for_the_one_that_was_chosen_for_being_fast(model):
     assert np.mean(held) >= 0.85
 
 
-def large(n):
-    rng = np.random.default_rng(0)
-    groups = steps.kernels(rng, 1, 3.0, 8)
-    return tuple(replace(groups[i % len(groups)], name=f"k{i}", bytes=10**5 + i, calls=1) for i in range(n))
-
-
-# https://github.com/CentML/DeepView.Predict/issues/17: 700 s for one Transformer (E10).
+# https://github.com/CentML/DeepView.Predict/issues/17: 700 s for one Transformer (E10). `benchmarks.estimator.speed`
+# holds the limit of 50 ms; here a machine with other work on it only has to stay far from minutes.
 def test_estimate__of_two_thousand_operators_is_quick(model, measured):
-    question = replace(asked(measured[0]), kernels=large(2000))
+    question = replace(asked(measured[0]), kernels=steps.large(2000))
     model.estimate(question)
     best = min(_seconds(lambda: model.estimate(question)) for _ in range(5))
     assert best < 1.0
@@ -291,6 +287,10 @@ def test_choose__an_estimator_that_got_worse_is_not_used(measured):
     worse = fit.choose(good, bad)
     assert worse.model is good
     assert worse.kept
+    assert worse.worse
+    same = fit.again(good, reversed(measured), targets=(STEP_TIME,))
+    assert same.model is good
+    assert (same.kept, same.worse) == (True, False)
     assert "worse and not used" in worse.reason
 
 

@@ -54,7 +54,7 @@ mt_s = 5000
 
 
 def parsed(text: str) -> dict[str, Entry]:
-    return {entry.platform.name: entry for entry in catalogue.parse(text, "t.toml")[1]}
+    return {entry.platform.name: entry for entry in catalogue.parse(text, "t.toml")}
 
 
 def test_platforms__at_least_75_whole_devices_of_every_kind() -> None:
@@ -219,11 +219,6 @@ def test_parse__all_mistakes_at_once() -> None:
     with pytest.raises(PerfgateError) as caught:
         catalogue.parse(text, "t.toml")
     assert len(str(caught.value).splitlines()) == 2
-
-
-def test_label__of_a_platform_and_of_a_users_own() -> None:
-    assert catalogue.label("l40s") == "NVIDIA L40S"
-    assert catalogue.label("our-box") == "our-box"
 
 
 def test_documentation__lists_every_platform_as_it_is() -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from perfgate import wire
+from perfgate.cost import compare
 from perfgate.gate.judge import judge
 from perfgate.pipeline import cost_claims
-from perfgate.pipeline.cost import costs
+from perfgate.pipeline.cost import costs, runner_price
 from perfgate.pipeline.run import derive, record
 from perfgate.records.cost import CostPolicy, ModelCost, OwnPrice, Prices, Requirements, Volume
 from perfgate.records.evidence import Environment
@@ -359,3 +360,23 @@ def test_record__price_and_its_date_stand_with_every_result(tmp_path, declared, 
     with open_store(url) as store:
         kept = store.newest(namespace="local")
     assert {(one.price_usd_per_hour, one.price_date) for one in kept} == {(usd, day)}
+
+
+def test_record__looks_for_no_platform(tmp_path, monkeypatch):
+    # That takes tens of milliseconds a workload, and the report does it once already.
+    def never(*_):
+        pytest.fail("a search for the price alone")
+
+    monkeypatch.setattr(compare, "compare", never)
+    url = f"sqlite:///{tmp_path}/store.sqlite"
+    assert record(measured_run(evidence(), policy=rules(runner="3.6")), url, root=tmp_path).error is None
+    with open_store(url) as store:
+        assert {one.price_usd_per_hour for one in store.newest(namespace="local")} == {3.6}
+
+
+def test_runner_price__is_that_of_the_report():
+    ran = measured_run(evidence())
+    report = worked_out(ran, rules())
+    assert runner_price(ran, rules()) == (report.runner_usd_per_hour, report.runner_price_date)
+    assert runner_price(ran, rules(enabled=False)) is None
+    assert runner_price(ran, rules(runner="own/absent")) is None

@@ -207,6 +207,14 @@ def test_sample__a_condition_that_fails_is_named_and_passed_over(world, tmp_path
     assert found.failures[0].condition == world.taken[1].key
 
 
+def test_sample__a_condition_that_was_chosen_and_failed_is_no_record_that_was_chosen(world, tmp_path):
+    # All that the later part of the budget tries.
+    world.at = {number: Failed(kind="oom", phase="build", message="no memory") for number in range(9, 40)}
+    found = run(tmp_path)
+    assert (found.recorded, found.adaptive) == (8, 0)
+    assert len(found.failures) > 10
+
+
 def test_sample__where_nothing_runs_it_gives_up(world, tmp_path):
     world.at = {number: Failed(kind="raised", phase="build", message="broken torch") for number in range(1, 20)}
     with pytest.raises(MeasuringError, match=r"5 sample networks in a row.*\(build\): broken torch"):

@@ -12,7 +12,7 @@ from perfgate.pipeline.times import EstimatedTimes
 from perfgate.records.cost import Device, Way
 from perfgate.records.estimate import STEP_TIME
 from perfgate.store.from_evidence import records_of
-from tests.pipeline.test_estimates import measured, step
+from tests.pipeline.test_estimator_report import measured, step
 
 L4, L40S = (Device(platform=catalogue.find(name)) for name in ("l4", "l40s"))
 

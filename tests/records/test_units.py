@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,3 +114,36 @@ def test_money__is_never_zero_for_a_price(usd: float) -> None:
 )
 def test_rate__three_digits_and_no_prefix_that_joins_the_word(items_per_s, text):
     assert units.rate(items_per_s) == text
+
+
+_FORMS = (
+    units.duration, units.size, units.rate, units.flop, units.energy, units.money, units.percent,
+    lambda value: units.decimal(value, "FLOP/s"), lambda value: units.quantity(value, "count"),
+    lambda value: units.quantity(value, "dB"), units.significant,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_forms__what_is_no_number_is_not_available(form, value):
+    assert form(value) == "n/a"
+
+
+@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("value", [1e308, -1e308, 1e-300, 5e-324])
+def test_forms__no_number_is_a_row_of_zeros(form, value):
+    assert len(form(value)) <= 40
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1e308, "1.00e+308"), (-2.346e18, "-2.35e+18"), (9.9996e-16, "1.00e-15"), (1e-15, f"0.{14 * '0'}100")],
+)
+def test_significant__far_from_1_is_a_power_of_ten(value, text):
+    assert units.significant(value) == text
+
+
+def test_money__far_from_1_is_a_power_of_ten():
+    assert units.money(1e308) == "$1.00e+308"
+    assert units.money(-1e-20) == "\u2212$1.00e-20"
+    assert units.percent(1e307) == "n/a"

@@ -39,6 +39,7 @@ from tests.report.builders import (
     usual,
 )
 from tests.report.cost_forms import COST_FORMS
+from tests.report.estimate_builders import estimated
 
 Form = tuple[Report, Measurements]
 
@@ -328,4 +329,5 @@ FORMS: dict[str, Callable[[], Form]] = {
     "many_operators": many_operators,
     "first_count": first_count,
     **COST_FORMS,
+    "estimated": estimated,
 }

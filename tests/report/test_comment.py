@@ -9,17 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfgate.records import report as verdicts
-from perfgate.records.cost import CostReport, Missed, Volume
 from perfgate.records.evidence import Revision, Skipped
-from perfgate.records.hardware import Excluded, PriceTable
-from perfgate.records.report import ModelResult, Report
+from perfgate.records.report import Report
 from perfgate.report.comment import COMMENT_LIMIT, MARKER, comment, summary
 from perfgate.report.view import Links
-from tests.report.builders import difference, model, noisy, not_counted, operator, report, totals, usual
-from tests.report.cost_builders import answer, cost_report, infeasible, offer, point, side, workload_cost
-from tests.report.cost_builders import operator as roof_operator
-from tests.report.cost_builders import roof as roof_of
+from tests.report.builders import difference, model, noisy, operator, report, totals, usual
+from tests.report.cost_builders import cost_report, side, workload_cost
 from tests.report.forms import FORMS
+from tests.report.hostile import hostile
 from tests.report.rendered import Node, render, stripped
 from tests.report.test_escape import HOSTILE
 
@@ -175,45 +172,11 @@ def test_comment__ten_operators_and_the_rest_in_the_full_report():
     assert summary(judged).count("| blocks&#46;") + summary(judged).count("| blocks.") == 50
 
 
-def test_comment__money_stands_below_why():
-    judged = replace(FORMS["cost_moved"]()[0], why="because")
-    shown = [node.text for node in structure(comment(judged)).all("p")]
-    assert shown[0] == "Why. because"
-    assert shown[1].startswith("Money. This change moves the cheapest platform from L4 to L40S. ")
-
-
-def test_comment__cost_and_roofline_of_every_workload():
-    root = structure(comment(FORMS["cost_volume"]()[0]))
-    rows = table_below(root, "Cost and roofline")
-    assert [row[0] for row in rows[1:]] == ["resnet50 · train · b32", "bert · infer · b8", "vit · infer · b1"]
-    assert rows[1][1:5] == ["$0.00311 → $0.00336", "$0.0973 → $0.105", "$0.126", "L4"]
-    (folded,) = (node for node in root.all("details") if node.all("summary")[0].text == "Cost and roofline")
-    charts = [node.text for node in folded.all("pre")]
-    assert len(charts) == 3
-    assert "L40S · b32 · bfloat16                 $0.145  ██████████████▋        19.0 %  knee" in charts[0]
-    assert any("614 prices held back" in node.text for node in folded.all("li"))
-
-
-def test_comment__nothing_about_cost_where_nothing_is_known():
-    for form, build in FORMS.items():
-        text = comment(build()[0]) + summary(build()[0])
-        assert ("Cost and roofline" in text) == form.startswith("cost_"), form
-    assert "**Money.**" not in comment(FORMS["cost_long"]()[0])
-
-
-def test_comment__charts_of_three_workloads_and_of_twenty_in_the_summary():
-    entries = [model(f"m{n}", *usual(0.0)) for n in range(30)]
-    judged = report(*entries, cost=cost_report(*(workload_cost(entry, side(), side()) for entry in entries)))
-    written = comment(judged, links=LINKS)
-    assert written.count("this runner now") == 3
-    assert "… 27 more charts left out: the [full report](" in written
-    assert summary(judged).count("this runner now") == 20
-
-
 def test_comment__only_a_red_one_says_how_to_accept():
     heard = Links(accepts=True)
     said = {form: "/perfgate accept" in comment(build()[0], links=heard) for form, build in FORMS.items()}
-    red = {"regression", "mixed", "many", "operators", "cost_moved", "cost_volume", "cost_tie", "cost_infeasible"}
+    costly = {"cost_moved", "cost_volume", "cost_tie", "cost_infeasible"}
+    red = {"regression", "mixed", "many", "operators", "estimated"} | costly
     assert {form for form, present in said.items() if present} == red
 
 
@@ -237,87 +200,6 @@ def test_comment__last_sentence_names_both_commits_policy_duration_and_links():
 def test_comment__a_tree_without_a_commit_is_named():
     judged = replace(FORMS["pass"]()[0], head=Revision(sha=""))
     assert "Measured `the working tree` against" in comment(judged, links=LINKS)
-
-
-def hostile_counts(text: str) -> dict[str, Any]:
-    """Totals and difference in which every text is ``text``, and every number the largest that a file can hold."""
-    most = 2**63 - 1
-    numbers: dict[str, Any] = {
-        "flop": -most,
-        "bytes": most,
-        "calls": most,
-        "count": -most,
-        "time_ns": 1e308,
-        "share": -1e308,
-    }
-    finding = operator(text, text, op=text, kind=text, phase=text, how=(text, text), base=text, head=text, **numbers)
-    sums: dict[str, Any] = {"flop": most, "bytes": -most, "kernels": -most, "more": most}
-    head = totals(
-        source=text,
-        software=text,
-        fingerprint=text,
-        flop=most,
-        eager=-most,
-        min=0,
-        params=-1,
-        batch=most,
-        not_counted=(replace(not_counted(text, most), first=text, reason=text),) * 30,
-        notes=(text,),
-    )
-    found = difference(*[finding] * 20, **sums, notes=(text,), sentences=(text,))
-    return {"base_totals": totals(flop=0), "head_totals": head, "difference": found}
-
-
-def hostile_cost(text: str, *entries: ModelResult) -> CostReport:
-    """A cost in which every text is ``text``, and numbers are as large or as odd as they can be."""
-    rented = offer(text, provider=text, instance=text, region=text, terms=text, date=text, source=text)
-    strange = point(rented, dtype=text, compile=text, form=text, source=text, bound=text, why=text)
-    huge = point(rented, utilisation=1e308, usd_per_1m_items=1e308, usd_per_1k_steps=-1e308, tie=2**63, low_ns=-1e308)
-    found = answer(
-        strange,
-        huge,
-        *[strange] * 12,
-        tied=(huge, strange),
-        warnings=(text,) * 3,
-        excluded=(Excluded(what=text, reason=text, count=2**63),),
-        sources={text: 2**63},
-    )
-    missed = replace(infeasible(strange), missed=(Missed(constraint=text, value=1e308, limit=-1e308, text=text),) * 3)
-    named = roof_operator(text, kind=text, dtype=text, bound=text, flop=2**63, share=-1e308, bound_ns=1e308)
-    under = roof_of(device=text, bound=text, share=1e308, operators=(named,) * 90, bound_ns=-1.0)
-    before = side(missed, roofline=under, usd_per_month=-1e308)
-    after = side(found, roofline=under, usd_per_month=1e308)
-    costs = (
-        workload_cost(entry, *sides, moved=True, sentence=text, volume=Volume(amount=1e308, unit=text))
-        for entry, sides in zip(entries, ((before, after), (after, before), (None, after)), strict=False)
-    )
-    table = PriceTable(provider=text, date=text, source=text, offers=2**63)
-    return cost_report(*costs, runner_price=text, runner_assumed=True, tables=(table,) * 3, warnings=(text,))
-
-
-def hostile(text: str) -> Report:
-    """A report in which every text that a pull request can choose is ``text``."""
-    revision = Revision(sha=text[:40], name=text)
-    entry = model(text, noisy("latency", 0.08, verdicts.REGRESSION, note=text), reasons=(text,))
-    entry = replace(entry, **hostile_counts(text))
-    entry = replace(entry, workload=replace(entry.workload, dtype=text, device=text, compile=text, mode=text))
-    named = replace(entry.metrics[0], metric=text, unit=text, verdict=verdicts.INCONCLUSIVE)
-    gone = replace(entry, metrics=(), verdict=verdicts.MISSING)
-    judged = report(entry, replace(entry, metrics=(named,)), gone, model("plain", *usual()))
-    return replace(
-        judged,
-        title=text,
-        why=text,
-        cost=hostile_cost(text, entry, replace(entry, key=text), model("plain", *usual())),
-        banners=(text,),
-        notes=(text,),
-        skipped=(Skipped(model=text, reason=text),),
-        base=revision,
-        head=revision,
-        software={text: text},
-        environment=replace(judged.environment, hardware={text: text}, conditions={text: text}),
-        policy=replace(judged.policy, source=text, mode=text),
-    )
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from perfgate.records.cost import FleetPart, FleetPlan, Requirements
+from perfgate.records.cost import Requirements
+from perfgate.records.fleet import FleetPart, FleetPlan
 from perfgate.records.hardware import OWN, SPOT
 from perfgate.report import costs
 from perfgate.report.costs import device, fleet_lines, fleet_rows, left_out, roof_rows, roofline_lines, row, rows

@@ -7,6 +7,15 @@ import re
 from pathlib import Path
 
 from perfgate.records import cost
+from perfgate.records.estimate import (
+    Accuracy,
+    DeviceEstimate,
+    Estimate,
+    EstimatorReport,
+    SideEstimate,
+    Term,
+    WorkloadEstimate,
+)
 from perfgate.records.graph import Difference, KernelGroup, NotCounted, OperatorChange, Share, Totals, Traffic
 from perfgate.records.hardware import Excluded, Offer, PriceTable
 from perfgate.records.report import MetricResult, ModelResult, PolicySummary, Report
@@ -24,7 +33,8 @@ def test_docs__every_key_of_report_json_is_named():
     graph = (Totals, KernelGroup, Traffic, Share, NotCounted, Difference, OperatorChange)
     money = (cost.CostReport, cost.WorkloadCost, cost.SideCost, cost.Requirements, cost.Volume, cost.Answer)
     places = (cost.Point, cost.Missed, cost.RooflineSummary, cost.RooflineOperator, Offer, Excluded, PriceTable)
-    for record in (Report, ModelResult, MetricResult, PolicySummary, *graph, *money, *places):
+    told = (EstimatorReport, Accuracy, WorkloadEstimate, SideEstimate, DeviceEstimate, Estimate, Term)
+    for record in (Report, ModelResult, MetricResult, PolicySummary, *graph, *money, *places, *told):
         assert {field.name for field in dataclasses.fields(record)} <= names(section), record
 
 

@@ -13,7 +13,7 @@ from perfgate.report import schemas
 from perfgate.report.document import report_json
 from tests.report.builders import exact, model, report
 from tests.report.forms import FORMS
-from tests.report.test_comment import hostile
+from tests.report.hostile import hostile
 from tests.report.test_escape import HOSTILE
 
 

@@ -22,8 +22,8 @@ from tests.report.builders import (
     usual,
 )
 from tests.report.forms import FORMS
+from tests.report.hostile import hostile
 from tests.report.rendered import Node, parse
-from tests.report.test_comment import hostile
 from tests.report.test_escape import HOSTILE
 
 LINKS = Links(run="https://github.example/o/r/actions/runs/7", commit="https://github.example/o/r/commit/")

@@ -162,3 +162,13 @@ def test_roofline__everything_lies_inside_the_picture(pi, beta, intensity, achie
 
 
 LIMITS = (("x", WIDTH), ("x1", WIDTH), ("x2", WIDTH), ("cx", WIDTH), ("y", HEIGHT), ("y1", HEIGHT), ("cy", HEIGHT))
+
+
+def test_roofline__one_roof_for_sides_that_differ_in_the_last_digit_alone():
+    head = roof()
+    base = replace(head, flop_per_s=head.flop_per_s * (1 + 1e-12))
+    lines = [text(node) for node in drawn(base, head).iter("text")]
+    assert [line for line in lines if "π" in line and line.startswith("base")] == []
+    other = replace(head, flop_per_s=head.flop_per_s / 2)
+    lines = [text(node) for node in drawn(other, head).iter("text")]
+    assert [line for line in lines if "π" in line and line.startswith("base")] != []

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.records.graph import Totals, Traffic
-from perfgate.roofline import machine
-from perfgate.roofline.roof import of_totals, roof
-from tests.roofline.samples import GIGA, TERA, device
+from perfgate.roofline.roof import roof
+from tests.roofline.samples import GIGA, TERA
 
 # An A100 with 40 GB: 312 TFLOP/s in float16, 1 555 GB/s.
 A100 = {"flop_per_s": 312 * TERA, "bandwidth_bytes_per_s": 1555 * GIGA}
@@ -58,30 +56,12 @@ def test_roof__refuses_rates_that_are_none(rates):
         roof(1, 1, flop_per_s=rates[0], bandwidth_bytes_per_s=rates[1])
 
 
-def totals() -> Totals:
-    """ResNet-50, one image of 224 pixels, float32."""
-    return Totals(
-        source="meta",
-        flop=8_178_368_512,
-        params=25_557_032,
-        weight_bytes=102_441_000,
-        traffic=Traffic(eager=427_813_952, fused=210_000_000, min=103_046_720),
-        kernels=174,
-        fingerprint="",
-    )
-
-
-def test_of_totals__is_bound_by_memory_until_kernels_fuse():
-    # Ridge 30 FLOP/B: between the intensities of kernels one by one (19.1) and of a single one (79.4).
-    given = device(peak_flop_per_s={"float32": 30 * TERA}, bandwidth_bytes_per_s=1000 * GIGA)
-    found = of_totals(totals(), machine.of(given), "float32")
-    assert found is not None
-    assert {name: one.bound for name, one in found.items()} == {"eager": "memory", "fused": "compute", "min": "compute"}
-    assert found["eager"].intensity == pytest.approx(19.12, abs=0.01)
-    assert found["min"].intensity == pytest.approx(79.37, abs=0.01)
-    assert found["eager"].least_ns == pytest.approx(427_814, abs=1)
-    assert found["min"].least_ns == pytest.approx(272_612, abs=1)
-
-
-def test_of_totals__is_none_without_a_rate():
-    assert of_totals(totals(), machine.of(device()), "float64") is None
+def test_roof__of_resnet_50_is_bound_by_memory_until_kernels_fuse():
+    # One image of 224 pixels in float32; ridge 30 FLOP/B, between kernels one by one and a single one for all.
+    flop, rates = 8_178_368_512, {"flop_per_s": 30 * TERA, "bandwidth_bytes_per_s": 1000 * GIGA}
+    eager, fused, least = (roof(flop, moved, **rates) for moved in (427_813_952, 210_000_000, 103_046_720))
+    assert [one.bound for one in (eager, fused, least)] == ["memory", "compute", "compute"]
+    assert eager.intensity == pytest.approx(19.12, abs=0.01)
+    assert least.intensity == pytest.approx(79.37, abs=0.01)
+    assert eager.least_ns == pytest.approx(427_814, abs=1)
+    assert least.least_ns == pytest.approx(272_612, abs=1)

@@ -233,7 +233,7 @@ def test_find__a_step_that_fails_leaves_the_count_and_a_note(checkout, zoo, caps
         ("'skip function getLogger in file /usr/lib/python3.11/logging/__init__.py'", "call of getLogger()"),
         ("call torch._dynamo.disable() wrapped function <function slow at 0x7fbbc31413a0>",
          "call of slow(), which is kept from being compiled"),
-        ("Something new with <Thing object at 0x7fbbc31413a0> in /somewhere/work/net.py\n  Explanation: so",
+        ("Something new with <Thing object at 0x7fbbc31413a0> in /somewhere/else/net.py\n  Explanation: so",
          "Something new with <Thing object> in net.py"),
         ("", "no reason is given"),
         ("x" * 500, "x" * 117 + "..."),

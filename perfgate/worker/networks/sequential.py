@@ -14,7 +14,6 @@ from perfgate.worker.networks.convolutional import CLASSES, IMAGE_CHANNELS
 
 Parameters = dict[str, int]
 
-LSTM = 0
 GRU = 1
 
 

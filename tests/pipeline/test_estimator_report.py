@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from perfgate.gate.judge import judge
-from perfgate.pipeline import estimates
+from perfgate.pipeline import estimator_report
 from perfgate.pipeline.working_tree import ESTIMATOR_FILE
 from perfgate.records.cost import CostPolicy, Requirements
 from perfgate.records.graph import KernelGroup, Traffic
@@ -71,7 +71,7 @@ def store():
 
 def asked(store, tmp_path, **changes):
     """The evidence with the estimator's answers, and these alone."""
-    found = estimates.estimated(measured("new", 1000, **changes), store, tmp_path)
+    found = estimator_report.estimated(measured("new", 1000, **changes), store, tmp_path)
     return found, said(found)
 
 
@@ -118,7 +118,7 @@ def test_estimated__a_model_that_was_odd_before_is_no_finding_of_this_change(sto
 def test_estimated__this_run_teaches_nothing_about_itself(store, tmp_path):
     ran = measured("new", 1000, factor=3.0, nonce="mine")
     store.record([replace(one, namespace="base") for one in records_of(ran)])
-    assert said(estimates.estimated(ran, store, tmp_path)).examples == 60
+    assert said(estimator_report.estimated(ran, store, tmp_path)).examples == 60
 
 
 def test_estimated__pull_requests_teach_nothing(store, tmp_path):
@@ -144,7 +144,7 @@ def test_estimated__a_damaged_cache_is_fitted_again(store, tmp_path, text):
 
 def test_estimated__too_few_records_say_what_to_do(tmp_path):
     with MemoryStore() as empty:
-        found = said(estimates.estimated(measured("new", 1000), empty, tmp_path))
+        found = said(estimator_report.estimated(measured("new", 1000), empty, tmp_path))
     assert not found.used
     assert "run `perfgate sample`" in found.reason
     report = judge(replace(measured("new", 1000), estimator=found), policy())
@@ -161,4 +161,4 @@ def test_estimated__platforms_that_the_user_lists(store, tmp_path):
 
 
 def test_estimated__nothing_counted_is_nothing_said(store, tmp_path):
-    assert estimates.estimated(run(workload()), store, tmp_path).estimator is None
+    assert estimator_report.estimated(run(workload()), store, tmp_path).estimator is None

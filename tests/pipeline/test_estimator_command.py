@@ -105,6 +105,14 @@ def test_store__without_examples_says_what_to_do(estimate):
     assert "perfgate sample" in err
 
 
+def test_fit__a_model_that_cannot_be_written_is_one_line_that_names_it_once(estimate, tmp_path):
+    (tmp_path / "folder").write_text("")
+    code, _, err = estimate("fit", "--data", "asked.jsonl", "-q", "--out", "folder/model.json")
+    assert code == 2
+    assert err.replace("\n", "").count("model.json") == 1
+    assert "--out" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

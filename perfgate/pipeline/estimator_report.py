@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from perfgate import units
-from perfgate.errors import PerfgateError
-from perfgate.estimator import fit, saved
+from perfgate.errors import PerfgateError, UsageError
+from perfgate.estimator import fit
 from perfgate.estimator.model import Model
 from perfgate.hardware import catalogue
-from perfgate.pipeline.examples import example, examples, of_platform
-from perfgate.pipeline.working_tree import ESTIMATOR_FILE, own_folder
-from perfgate.records.baseline import NAMESPACE_BASE, BaselineRecord
+from perfgate.pipeline import estimator_file
+from perfgate.pipeline.examples import NAMESPACES, example, examples, of_platform
+from perfgate.pipeline.working_tree import ESTIMATOR_FILE
+from perfgate.records.baseline import BaselineRecord
 from perfgate.records.cost import Requirements
 from perfgate.records.estimate import (
     PEAK_MEMORY,
@@ -32,17 +34,13 @@ from perfgate.records.estimate import (
     WorkloadEstimate,
 )
 from perfgate.records.evidence import Measurements
-from perfgate.report.write import write_file
 from perfgate.store.contract import BaselineStore
 from perfgate.store.from_evidence import records_of
 
-# What teaches: never a pull request's records, which anybody could write.
-NAMESPACES = (NAMESPACE_BASE, "local", "sample")
 # Fewer teach nothing that a reader could rely on.
 LEAST_EXAMPLES = 30
 LEAST_GROUPS = 5
 TIME_LIMIT_S = 20.0
-TARGETS = (STEP_TIME, PEAK_MEMORY)
 
 # base, head -> the question and the measured step time in ns.
 Sides = Mapping[str, tuple[Example, float | None]]
@@ -81,7 +79,7 @@ def report(
         seconds=round(time.monotonic() - started, 3),
         accuracy=tuple(choice.model.accuracy.values()),
         workloads=workloads,
-        notes=(*choice.model.notes, *((choice.reason,) if choice.kept else ())),
+        notes=(*choice.model.notes, *((choice.reason,) if choice.worse else ())),
     )
 
 
@@ -93,26 +91,14 @@ def _teaching(store: BaselineStore, nonce: str) -> Iterable[BaselineRecord]:
 
 def _model(known: Sequence[Example], root: Path) -> fit.Choice:
     """The model of these examples, from the cache where the content is the same."""
-    key = fit.key(known, targets=TARGETS)
-    old = cached(root)
-    if old is not None and old.key == key:
-        return fit.Choice(model=old, kept=False, reason="nothing new to learn from")
-    choice = fit.choose(old, fit.fit(known, targets=TARGETS, time_limit_s=TIME_LIMIT_S))
-    try:
-        own_folder(root)
-        write_file(root / ESTIMATOR_FILE, saved.dumps(choice.model))
-    except OSError:
+    path = root / ESTIMATOR_FILE
+    # All targets, as `perfgate estimate fit` has them: both keep their model in the same file.
+    choice = fit.again(estimator_file.cached(path), known, time_limit_s=TIME_LIMIT_S)
+    if not choice.kept:
         # A cache that cannot be written costs a fit the next time, and nothing else.
-        pass
+        with suppress(UsageError):
+            estimator_file.write(choice.model, path)
     return choice
-
-
-def cached(root: Path) -> Model | None:
-    """The model that was fitted last in this repository; None where there is none that can be read."""
-    try:
-        return saved.loads((root / ESTIMATOR_FILE).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError, PerfgateError):
-        return None
 
 
 def _questions(measurements: Measurements) -> dict[str, Sides]:
