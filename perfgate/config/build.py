@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perfgate.config import cost_build, inputs, schema
 from perfgate.records.metrics import METRICS
+from perfgate.records.placement import PlacementPolicy
 from perfgate.records.policy import Limits, Policy
 from perfgate.records.workload import ModelSpec, SideConfig
 
@@ -25,7 +26,7 @@ def side(table: schema.ConfigTable, *, source: str) -> SideConfig:
 
 
 def policy(table: schema.ConfigTable, *, source: str, sha: str | None) -> Policy:
-    """The rules of ``[gate]`` and ``[cost]``, with the models' own."""
+    """The rules of ``[gate]``, ``[cost]`` and ``[placement]``, with the models' own."""
     gate = table.gate
     return Policy(
         source=source,
@@ -46,6 +47,18 @@ def policy(table: schema.ConfigTable, *, source: str, sha: str | None) -> Policy
         block_ns=round(gate.block),
         groups=gate.groups,
         cost=cost_build.policy(table.cost, {name: model.cost for name, model in table.models.items()}),
+        placement=_placement(table.placement),
+    )
+
+
+def _placement(table: schema.PlacementTable) -> PlacementPolicy:
+    return PlacementPolicy(
+        when=table.when,
+        devices=tuple(table.devices or ()),
+        libraries=tuple(table.libraries or ()),
+        objective=table.objective,
+        latency_s=None if table.max_step_time is None else table.max_step_time / _NS_PER_S,
+        budget_s=None if table.budget is None else table.budget / _NS_PER_S,
     )
 
 

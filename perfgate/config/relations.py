@@ -28,6 +28,18 @@ def broken(tree: dict[str, Any]) -> Iterator[Broken]:
         if isinstance(model, dict):
             yield from _model(("models", name), model)
     yield from cost_relations.broken(tree)
+    yield from _placement(tree.get("placement"))
+
+
+def _placement(table: object) -> Iterator[Broken]:
+    if not isinstance(table, dict):
+        return
+    if table.get("objective") == "memory" and "max_step_time" not in table:
+        place, reason = ("placement", "max_step_time"), "missing, and objective = 'memory' needs it"
+        yield place, reason, "write the step time that the model may take, as in max_step_time = '20ms'"
+    elif table.get("objective", "latency") != "memory" and "max_step_time" in table:
+        reason = "is a limit for objective = 'memory' alone, so it would have no effect"
+        yield ("placement", "max_step_time"), reason, "remove it, or write objective = 'memory'"
 
 
 def _model(place: Loc, model: dict[str, Any]) -> Iterator[Broken]:

@@ -107,6 +107,25 @@ class GateTable(Bounds):
     on: dict[str, HardwareTable] = key({}, "table of hardware -> table", "bounds for one kind of machine")
 
 
+class PlacementTable(Table):
+    """``[placement]``."""
+
+    when: Literal["never", "scheduled", "always"] = key(
+        "scheduled", "`never`, `scheduled` or `always`", "runs that search placements; `always`: pull requests too"
+    )
+    devices: v.Devices | None = key(
+        None, "device or list", "where operators may run; without it the model's own device and `cpu`"
+    )
+    libraries: v.Libraries | None = key(None, "name or list", "compute libraries; without it all that are installed")
+    objective: Literal["latency", "throughput", "memory"] = key(
+        "latency", "`latency`, `throughput` or `memory`", "what is made least (throughput: most)"
+    )
+    max_step_time: v.DurationNs | None = key(None, "duration", "limit of the step time for objective `memory`")
+    budget: v.DurationNs | None = key(
+        None, "duration", "time for one workload's search; without it a fifth of `gate.budget`"
+    )
+
+
 class ConfigTable(Table):
     """The whole file."""
 
@@ -122,11 +141,12 @@ class ConfigTable(Table):
         {}, "table of operator -> formula", "FLOP of custom operators (`docs/counting.md`)"
     )
     cost: CostTable = key({}, "table", "where the models could run, and what that costs")
+    placement: PlacementTable = key({}, "table", "which operator runs where")
     models: dict[v.ModelName, ModelTable] = key({}, "table of name -> table", "what is measured")
 
 
 # Keys of the design that a later version reads: told apart from typing errors.
-LATER = frozenset({"placement", "hardware", "assets", "proxy", "ranks"})
+LATER = frozenset({"hardware", "assets", "proxy", "ranks"})
 
 PLACEHOLDERS = {
     "limits": "METRIC", "models": "NAME", "on": "HARDWARE", "operators": "OPERATOR",

@@ -157,6 +157,14 @@ def read_device(value: object) -> str:
     raise ValueError(msg)
 
 
+def read_library(value: object) -> str:
+    """Name of a compute library; which ones there are, only the runner knows."""
+    if isinstance(value, str) and re.fullmatch(r"[a-z][a-z0-9-]{0,59}", value):
+        return value
+    msg = f"{value!r} is no name of a compute library; write one as `perfgate place --libraries` lists them"
+    raise ValueError(msg)
+
+
 def read_dtype(value: object) -> str:
     """A floating-point torch dtype, or ``amp-`` and one that autocast knows."""
     if isinstance(value, str) and value in {*FLOATING, *AUTOCAST}:
@@ -281,4 +289,5 @@ Modes = Annotated[list[Literal["infer", "train", "step"]], BeforeValidator(as_li
 Batches = Annotated[list[Annotated[int, _reader(read_batch)]], BeforeValidator(as_list), AfterValidator(distinct)]
 Dtypes = Annotated[list[Annotated[str, _reader(read_dtype)]], BeforeValidator(as_list), AfterValidator(distinct)]
 Devices = Annotated[list[Annotated[str, _reader(read_device)]], BeforeValidator(as_list), AfterValidator(distinct)]
+Libraries = Annotated[list[Annotated[str, _reader(read_library)]], BeforeValidator(as_list), AfterValidator(distinct)]
 Compiles = Annotated[list[Annotated[str, _reader(read_compile)]], BeforeValidator(as_list), AfterValidator(distinct)]

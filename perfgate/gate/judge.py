@@ -98,6 +98,7 @@ def judge(
         software=_software(measurements),
         cost=cost,
         estimator=measurements.estimator,
+        placement=measurements.placement,
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from perfgate.records.estimate import EstimatorReport
 from perfgate.records.graph import Difference, Totals
 from perfgate.records.hardware import MeasuredRoofline
+from perfgate.records.placement import PlacementReport
 from perfgate.records.policy import Acceptance, Plan, Policy
 from perfgate.records.protocol import Failed, Probe, Software
 from perfgate.records.workload import Workload
@@ -179,7 +180,8 @@ class Measurements:
 
     ``unmeasured`` is the reason for which nothing was measured on purpose (a fork, the kill switch); empty: it was.
     ``rooflines``: pi and beta of this runner's devices, as probed here before. ``estimator``: what was fitted on the
-    database after measuring, and what it says of these workloads; shown, never judged.
+    database after measuring, and what it says of these workloads; ``placement``: where operators belong, where that was
+    searched. Both are shown, never judged.
     """
 
     format: int
@@ -198,3 +200,4 @@ class Measurements:
     error: RunError | None = None
     rooflines: tuple[MeasuredRoofline, ...] = ()
     estimator: EstimatorReport | None = None
+    placement: PlacementReport | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from perfgate.records.cost import CostPolicy
+from perfgate.records.placement import PlacementPolicy
 
 ENFORCE = "enforce"
 REPORT = "report"
@@ -48,7 +49,7 @@ class Policy:
         independent_pairs: True treats pairs of one round as independent, which ``calibrate`` must have shown
             (between-round component under 10 % of the variance); False averages each round first.
         block_ns: Length of one timed block. groups: ABBA groups in one pair.
-        cost: ``[cost]``: what configurations must meet, prices and volumes.
+        cost: ``[cost]``: what configurations must meet, prices and volumes. placement: ``[placement]``.
     """
 
     source: str
@@ -70,6 +71,7 @@ class Policy:
     block_ns: int = 50_000_000
     groups: int = 2
     cost: CostPolicy = field(default_factory=CostPolicy)
+    placement: PlacementPolicy = field(default_factory=PlacementPolicy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from perfgate.records.cost import CostReport
 from perfgate.records.estimate import EstimatorReport
 from perfgate.records.evidence import Environment, Revision, RunInfo, Skipped
 from perfgate.records.graph import Difference, Totals
+from perfgate.records.placement import PlacementReport
 
 FORMAT = 1
 
@@ -131,4 +132,4 @@ class Report:
     software: dict[str, str] = field(default_factory=dict)
     estimator: EstimatorReport | None = None
     cost: CostReport | None = None
-    placement: object = None
+    placement: PlacementReport | None = None

@@ -14,12 +14,13 @@ from perfgate import units
 from perfgate.records import metrics
 from perfgate.records import report as verdicts
 from perfgate.records.report import ModelResult, Report
-from perfgate.report import counts, estimates, filters, fronts, money, operators, workload_costs
+from perfgate.report import counts, estimates, filters, fronts, money, operators, placements, workload_costs
 from perfgate.report.costs import Line
 from perfgate.report.counts import CountRow
 from perfgate.report.estimates import EstimateRow
 from perfgate.report.fronts import Front
 from perfgate.report.operators import OperatorLine
+from perfgate.report.placements import PlacementRow
 from perfgate.report.rows import Row, is_news, report_rows
 from perfgate.report.workload_costs import CostRow
 
@@ -94,6 +95,7 @@ class View:
     ``convention`` says what its letters mean. ``money``: what stands behind "Money.", or empty; ``costs``: one row for
     each workload whose cost is known, ``fronts`` their charts, ``cost_facts`` whose prices these are (``cost_details``
     for the full report). ``estimates``: the estimator's answers, ``estimator_facts`` how good they are.
+    ``placement``: what stands behind "Placement.", or empty; ``placements``: where operators belong.
     """
 
     icon: str
@@ -101,6 +103,7 @@ class View:
     title: str
     why: str
     money: str
+    placement: str
     next_step: str
     accept: str
     workloads: int
@@ -117,6 +120,7 @@ class View:
     cost_details: Part[Line]
     estimates: Part[EstimateRow]
     estimator_facts: Part[Line]
+    placements: Part[PlacementRow]
     findings: Part[Finding]
     skipped: Part[Line]
     notes: Part[str]
@@ -147,6 +151,7 @@ def build(
         title=report.title,
         why=report.why,
         money=money.line(report),
+        placement=placements.line(report),
         next_step=next_step(report),
         accept=filters.accept_example(report) if links.accepts else "",
         workloads=len(report.models),
@@ -164,6 +169,7 @@ def build(
         cost_details=_part(workload_costs.details(report)),
         estimates=_part(estimates.rows(report)),
         estimator_facts=_part(estimates.facts(report)),
+        placements=_part(placements.rows(report)),
         findings=_part(_findings(report)),
         skipped=_part([Line(label=item.model, text=item.reason) for item in report.skipped]),
         notes=_part(report.notes),

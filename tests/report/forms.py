@@ -40,6 +40,7 @@ from tests.report.builders import (
 )
 from tests.report.cost_forms import COST_FORMS
 from tests.report.estimate_builders import estimated
+from tests.report.placement_builders import placements
 
 Form = tuple[Report, Measurements]
 
@@ -330,4 +331,5 @@ FORMS: dict[str, Callable[[], Form]] = {
     "first_count": first_count,
     **COST_FORMS,
     "estimated": estimated,
+    "placements": placements,
 }

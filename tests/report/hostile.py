@@ -10,12 +10,14 @@ from perfgate.records.cost import CostReport, Missed, Volume
 from perfgate.records.estimate import EstimatorReport
 from perfgate.records.evidence import Revision, Skipped
 from perfgate.records.hardware import Excluded, PriceTable
+from perfgate.records.placement import PlacementReport
 from perfgate.records.report import ModelResult, Report
 from tests.report.builders import difference, model, noisy, not_counted, operator, report, totals, usual
 from tests.report.cost_builders import answer, cost_report, infeasible, offer, point, side, workload_cost
 from tests.report.cost_builders import operator as roof_operator
 from tests.report.cost_builders import roof as roof_of
 from tests.report.estimate_builders import accuracy, device, estimator_report, side_estimate, workload_estimate
+from tests.report.placement_builders import piece, placed, plan
 
 
 def hostile_counts(text: str) -> dict[str, Any]:
@@ -89,6 +91,7 @@ def hostile(text: str) -> Report:
         why=text,
         cost=hostile_cost(text, entry, replace(entry, key=text), model("plain", *usual())),
         estimator=hostile_estimates(text, entry, model("plain", *usual())),
+        placement=hostile_placement(text, entry),
         banners=(text,),
         notes=(text,),
         skipped=(Skipped(model=text, reason=text),),
@@ -98,6 +101,20 @@ def hostile(text: str) -> Report:
         environment=replace(judged.environment, hardware={text: text}, conditions={text: text}),
         policy=replace(judged.policy, source=text, mode=text),
     )
+
+
+def hostile_placement(text: str, entry: ModelResult) -> PlacementReport:
+    """A placement in which every text is ``text``."""
+    strange = plan(
+        replace(piece("a b", text, text, text), target=text),
+        replace(piece("a b", text), target="b"),
+        model=text,
+        best_single=text,
+        predicted_s=1e290,
+        measured_s=-1e290,
+        faster=(-1e300, 1e300),
+    )
+    return PlacementReport(workloads=(placed(entry, strange, reason=text), placed(entry, None, reason=text)))
 
 
 def hostile_estimates(text: str, *entries: ModelResult) -> EstimatorReport:

@@ -18,6 +18,7 @@ from perfgate.records.estimate import (
 )
 from perfgate.records.graph import Difference, KernelGroup, NotCounted, OperatorChange, Share, Totals, Traffic
 from perfgate.records.hardware import Excluded, Offer, PriceTable
+from perfgate.records.placement import Piece, PlacementPlan, PlacementReport, Single, WorkloadPlacement
 from perfgate.records.report import MetricResult, ModelResult, PolicySummary, Report
 from perfgate.report import filters, templates
 
@@ -34,7 +35,8 @@ def test_docs__every_key_of_report_json_is_named():
     money = (cost.CostReport, cost.WorkloadCost, cost.SideCost, cost.Requirements, cost.Volume, cost.Answer)
     places = (cost.Point, cost.Missed, cost.RooflineSummary, cost.RooflineOperator, Offer, Excluded, PriceTable)
     told = (EstimatorReport, Accuracy, WorkloadEstimate, SideEstimate, DeviceEstimate, Estimate, Term)
-    for record in (Report, ModelResult, MetricResult, PolicySummary, *graph, *money, *places, *told):
+    placed = (PlacementReport, WorkloadPlacement, PlacementPlan, Piece, Single)
+    for record in (Report, ModelResult, MetricResult, PolicySummary, *graph, *money, *places, *told, *placed):
         assert {field.name for field in dataclasses.fields(record)} <= names(section), record
 
 
