@@ -1,8 +1,9 @@
 """What each model of the public tables does, kernel by kernel: traced once, counted by perfgate, kept as groups.
 
-``python -m benchmarks.cost.features``: three sets, resumable, under ``.cache/bench-cost/``:
+``python -m benchmarks.cost.features``: four sets, resumable, under ``.cache/bench-cost/``:
 
 * ``timm-amp``: timm's tables of GPUs: float16 autocast, at each row's image size and batch;
+* ``timm-amp-nhwc``: the same with weights and images in the memory format ``channels_last``;
 * ``timm-fp32``: timm's table of a CPU: float32, batch 1;
 * ``neusight``: the language models of NeuSight's labels, float32, inference and training.
 """
@@ -30,11 +31,14 @@ from perfgate.graph.build import build
 from perfgate.records.graph import KernelGroup, Totals
 
 AMP = "timm-amp"
+AMP_NHWC = "timm-amp-nhwc"
 FP32 = "timm-fp32"
 NEUSIGHT = "neusight"
-SETS = (AMP, FP32, NEUSIGHT)
+SETS = (AMP, AMP_NHWC, FP32, NEUSIGHT)
+# Those of timm: the platform whose table has image sizes and batches, and how ``timm_sized`` makes the model.
+_OF_TIMM = {AMP: ("rtx-3090", "__amp"), AMP_NHWC: ("rtx-3090", "__amp_nhwc"), FP32: ("core-i9-10940x", "")}
 _LISTS = ("eager_kernels", "fused_kernels")
-PACKAGES = {AMP: ("torch", "timm"), FP32: ("torch", "timm"), NEUSIGHT: ("torch", "transformers")}
+PACKAGES = {**dict.fromkeys(_OF_TIMM, ("torch", "timm")), NEUSIGHT: ("torch", "transformers")}
 
 
 def sought(name: str, data: Path) -> list[Sought]:
@@ -42,17 +46,20 @@ def sought(name: str, data: Path) -> list[Sought]:
     if name == NEUSIGHT:
         return _neusight(data)
     timm: Any = importlib.import_module("timm")
-    gpu = name == AMP
-    rows = public.timm_rows(data, public.TIMM["rtx-3090" if gpu else "core-i9-10940x"])
-    known = [row for row in rows.values() if timm.is_model(row.model)]
+    known = [row for row in counted_at(name, data).values() if timm.is_model(row.model)]
     return [
         Sought(
             name=row.key,
-            entry=f"timm_sized:{row.key}{'__amp' if gpu else ''}",
+            entry=f"timm_sized:{row.key}{_OF_TIMM[name][1]}",
             inputs=(f"float32[{row.batch},3,{row.size},{row.size}]",),
         )
         for row in spread(known)
     ]
+
+
+def counted_at(name: str, data: Path) -> dict[str, public.Timed]:
+    """Rows of the table that a set of timm's models is traced at the image sizes and batches of."""
+    return public.timm_rows(data, public.TIMM[_OF_TIMM[name][0]])
 
 
 @functools.cache
@@ -95,16 +102,16 @@ def _kept(path: Path) -> dict[str, Any]:
 
 
 def _digest() -> str:
-    """Of the code that counts: other code, other figures."""
-    files = sorted((ROOT / "perfgate" / "graph").rglob("*.py"))
+    """Of the code that counts traces of torch: other code, other figures."""
+    folder = ROOT / "perfgate" / "graph"
+    files = sorted(file for file in folder.rglob("*.py") if "onnx" not in file.relative_to(folder).parts)
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def unknown(name: str, data: Path) -> list[str]:
     """Models of the tables that today's timm does not have."""
     timm: Any = importlib.import_module("timm")
-    rows = public.timm_rows(data, public.TIMM["rtx-3090" if name == AMP else "core-i9-10940x"])
-    return sorted({row.model for row in rows.values() if not timm.is_model(row.model)})
+    return sorted({row.model for row in counted_at(name, data).values() if not timm.is_model(row.model)})
 
 
 def spread(rows: Sequence[public.Timed]) -> list[public.Timed]:

@@ -166,21 +166,25 @@ def _kernel(row: Mapping[str, str]) -> KernelGroup:
         return _convolution(row)
     if op in {"bmm", "linear"}:
         return _product(row)
-    elements = _whole(row, "B") * _whole(row, "H")
+    rows, width = _whole(row, "B"), _whole(row, "H")
     tensors = 3 if op in _BINARY else 2
-    written = elements * FLOAT_BYTES
+    written = rows * width * FLOAT_BYTES
+    # A layer norm has two vectors of parameters, and writes the mean and the deviation of each row for its backward.
+    weight, statistics = (2 * width * FLOAT_BYTES, 2 * rows * FLOAT_BYTES) if op == "ln" else (0, 0)
     return KernelGroup(
         name=op,
         kind=_KINDS.get(op, "pointwise"),
         dtype="float32",
         flop=0,
-        bytes=tensors * written,
-        written_bytes=written,
+        bytes=tensors * written + weight + statistics,
+        written_bytes=written + statistics,
+        weight_bytes=weight,
     )
 
 
 def _product(row: Mapping[str, str]) -> KernelGroup:
-    batch, rows, columns, depth = (_whole(row, name) for name in ("B", "M", "N", "K"))
+    # (B, M, N) by (B, N, K): times step where M and K pass multiples of a block, and never where N does.
+    batch, rows, depth, columns = (_whole(row, name) for name in ("B", "M", "N", "K"))
     shared = row["OPName"] == "linear"  # one weight matrix for all of the batch
     weight = columns * depth * (1 if shared else batch) * FLOAT_BYTES
     written = batch * rows * columns * FLOAT_BYTES

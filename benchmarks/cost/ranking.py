@@ -5,6 +5,9 @@ no constant was fitted on; NeuSight's language models on its devices, whole mode
 the measured time times the price that perfgate had. Limits are the quartiles of all true times of a table (of a step;
 for timm of an item, since a CPU runs other batches than a GPU), and none. Needs the public data and their features.
 
+"With the estimator's times": learned from other families (timm: the half that constants are fitted on; NeuSight: single
+operators and the models of all other names), and the roofline where the estimator does not know the case.
+
 "Device not in any fit": with constants that never saw the device (the one CPU excepted), and without the rates that the
 catalogue has as measured. "Without intervals": a limit is met by the central value, where perfgate itself asks the
 unfavourable end of the interval to meet it. "Tied": perfgate names the truly cheapest among those that its times cannot
@@ -23,7 +26,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.cost import calibration, cases, choosers, observations, public, ranking_tables
+from benchmarks.cost import calibration, cases, choosers, estimated, observations, public, ranking_tables
 from benchmarks.cost.cases import Case
 from benchmarks.cost.classes import DATACENTRE, LOW_POWER
 from benchmarks.cost.observations import Observed
@@ -55,6 +58,7 @@ DRAWN_FACTOR = 2.0
 _FEW = 5
 
 _CENTRAL = "the same, without intervals"
+_ESTIMATED = "perfgate, with the estimator's times"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +66,16 @@ class Held:
     """What choosers know besides what is shipped.
 
     ``apart``: platform -> constants fitted without it. ``probes``: platform -> what a probe would say of it.
+    ``timm``, ``neusight``: the estimator's times for cases of either source; None: not fitted.
     """
 
     apart: Mapping[str, Calibration]
     probes: Mapping[str, MeasuredRoofline]
+    timm: Callable[[Case], Times] | None = None
+    neusight: Callable[[Case], Times] | None = None
 
 
-def methods(source: str, held: Held) -> list[Method]:
+def methods(source: str, held: Held, estimator: Callable[[Case], Times] | None) -> list[Method]:
     """All choosers. ``source``: the device that the anchored one has measured."""
 
     def roofline(_: Case) -> Times:
@@ -84,6 +91,7 @@ def methods(source: str, held: Held) -> list[Method]:
     probed = _both("perfgate, every device probed", probe)
     return [
         *_both("perfgate (calibrated roofline)", roofline, "perfgate as shipped", "perfgate, central estimates"),
+        *([] if estimator is None else _both(_ESTIMATED, estimator, _ESTIMATED, f"{_ESTIMATED}, central")),
         *(apart if held.apart else []),
         *(probed if held.probes else []),
         *_both(f"perfgate, model timed on {source}", timed, on_one, f"{on_one}, central"),
@@ -171,7 +179,7 @@ def _prices(found: Mapping[str, Offer]) -> str:
 
 def timm_tables(rows: Sequence[Observed], draws: int, held: Held) -> Iterator[Table]:
     """At rents, at the cost of owning, and at random prices."""
-    columns = methods("rtx-3090", replace(held, probes={}))
+    columns = methods("rtx-3090", replace(held, probes={}), held.timm)
     rented = listed(tuple(OWNED), ON_DEMAND, TODAY)
     for title, market in (("rented GPUs, own CPU", {**owned(), **rented}), ("own machines", owned())):
         yield table("timm", title, cases.cases(rows, market, per_item=True), columns, _prices(market))
@@ -181,7 +189,7 @@ def timm_tables(rows: Sequence[Observed], draws: int, held: Held) -> Iterator[Ta
 def neusight_tables(rows: Sequence[Observed], draws: int, held: Held) -> Iterator[Table]:
     """At list prices and at random ones."""
     names = sorted({one.platform for one in rows})
-    columns = methods("t4", held)
+    columns = methods("t4", held, held.neusight)
     for title, terms, day in (
         ("on demand", ON_DEMAND, TODAY),
         ("spot", SPOT, TODAY),
@@ -210,7 +218,12 @@ def run(data: Path) -> int:
         return 0
     plans = calibration.plans(data)
     operators = [one for name in (DATACENTRE, LOW_POWER) for one in plans[name].fit]
-    held = Held(apart=calibration.held_out(plans), probes=probed(operators))
+    held = Held(
+        apart=calibration.held_out(plans),
+        probes=probed(operators),
+        timm=estimated.timm(data),
+        neusight=estimated.neusight(data, labels),
+    )
     found = [*timm_tables(rows, TIMM_DRAWS, held), *neusight_tables(labels, NEUSIGHT_DRAWS, held)]
     ranking_tables.print_all(found)
     return 0

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.estimator import allocation, end_to_end, new_hardware, operators, siblings, speed, timm_models
+from benchmarks.estimator import (
+    allocation,
+    end_to_end,
+    from_nothing,
+    new_hardware,
+    operators,
+    siblings,
+    speed,
+    timm_models,
+)
 from benchmarks.runner import run
 
 TABLES = {
@@ -17,6 +26,7 @@ TABLES = {
     "operators": operators.main,
     "end_to_end": end_to_end.main,
     "allocation": allocation.main,
+    "from_nothing": from_nothing.main,
     "speed": speed.main,
 }
 

@@ -6,6 +6,7 @@ its fold; :class:`Figures` of errors and of intervals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,11 @@ from perfgate.records.estimate import STEP_TIME, Estimate, Example
 HEADER = ("n", "MdAPE", "MAPE", "<= 10 %", "<= 20 %", "p90", "covered", "by group", "high/low")
 # Enough for any fit here; how fast fits are is measured by `speed`.
 _TIME_LIMIT_S = 120.0
+
+# What 90 % intervals have to cover: by row at least and at most, and at least where every group counts alike.
+COVERED, COVERED_BY_GROUP = (0.87, 0.94), 0.87
+# Median ratio of high over low at most, on GPUs.
+WIDTH = 1.4
 
 # What may be compared: examples to learn from, questions -> estimates.
 Method = Callable[[Sequence[Example], Sequence[Example]], Sequence[Estimate]]
@@ -119,3 +125,34 @@ def missed(rows: Mapping[str, Figures], limits: Mapping[str, tuple[float, float]
         for name, (median, mean) in limits.items()
         if name in rows and (rows[name].median > median or rows[name].mean > mean)
     ]
+
+
+def uncovered(rows: Mapping[str, Figures], names: Iterable[str], *, width: float = math.inf) -> list[str]:
+    """Which of the named rows have intervals that cover too little or too much, or that are wider than ``width``."""
+    found = []
+    least, most = COVERED
+    for name in names:
+        if name not in rows:
+            continue
+        one = rows[name]
+        if not least <= one.covered <= most:
+            found.append(f"{name}: intervals cover {one.covered:.1%}, not {least:.0%} to {most:.0%}")
+        if one.covered_by_group < COVERED_BY_GROUP:
+            found.append(f"{name}: by group intervals cover {one.covered_by_group:.1%}, below {COVERED_BY_GROUP:.0%}")
+        if one.width > width:
+            found.append(f"{name}: intervals are {one.width:.2f} wide, above {width:.2f}")
+    return found
+
+
+def middle(draws: Sequence[Figures]) -> Figures:
+    """The draw whose median error is the middle one, with what all draws cover and how wide they are on average.
+
+    What the intervals of one draw cover is chance: they rest on a few errors.
+    """
+    chosen = sorted(draws, key=lambda one: one.median)[(len(draws) - 1) // 2]
+    return replace(
+        chosen,
+        covered=float(np.mean([one.covered for one in draws])),
+        covered_by_group=float(np.mean([one.covered_by_group for one in draws])),
+        width=float(np.median([one.width for one in draws])),
+    )

@@ -56,8 +56,8 @@ def timm(data: Path, table: Table) -> list[Example]:
     step it is the forward pass that is counted: its other kernels do as much work again, class by class.
     """
     counted = features.totals(table.counted)
-    at = public.timm_rows(data, public.TIMM["core-i9-10940x" if table.counted == features.FP32 else "rtx-3090"])
-    gpu = table.counted == features.AMP
+    at = features.counted_at(table.counted, data)
+    gpu = table.counted != features.FP32
     device = machine(table.platform)
     kernels: dict[tuple[str, int], tuple[KernelGroup, ...]] = {}
     found: list[Example] = []

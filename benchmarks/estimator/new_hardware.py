@@ -101,13 +101,15 @@ def _print(found: dict[str, list[Figures]]) -> list[str]:
     table, wrong = [], []
     for name, draws in found.items():
         medians = [one.median for one in draws]
-        middle = sorted(draws, key=lambda one: one.median)[(len(draws) - 1) // 2]
+        middle = held_out.middle(draws)
         worst = float(np.quantile(medians, 0.95))
         limit, goal, trial = LIMITS.get(name), GOALS.get(name, ""), TRIAL.get(name, "")
         shown = f"{limit:.1%}" if limit else ""
         table.append((name, *middle.cells(), f"{worst:.1%}" if len(draws) > 1 else "", shown, goal, trial))
         if limit and middle.median > limit:
             wrong.append(f"{name}: {middle.median:.1%} is above {limit:.1%}")
+        if limit:
+            wrong += held_out.uncovered({name: middle}, [name], width=held_out.WIDTH)
         if name == FIVE and worst > WORST_OF_FIVE:
             wrong.append(f"{name}: the 95th percentile over starts, {worst:.1%}, is above {WORST_OF_FIVE:.1%}")
     header = ("3090 -> 4090", *held_out.HEADER, "p95 of starts", "limit", "goal %", "trial %")

@@ -10,7 +10,6 @@ Exit status 1 where a line is above the limit that was set for it beforehand.
 from __future__ import annotations
 
 import random
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -72,15 +71,14 @@ def rows(name: str, examples: Sequence[Example], *, quick: bool) -> dict[str, Fi
 
 
 def learned_from_few(examples: Sequence[Example], count: int, *, draws: int) -> Figures:
-    """Learned from ``count`` random models, asked about all others; the draw whose median is the middle one."""
+    """Learned from ``count`` random models, asked about all others; the draw in the middle."""
     found = []
     for seed in range(draws):
         chosen = set(random.Random(seed).sample(range(len(examples)), count))
         train = [examples[number] for number in sorted(chosen)]
         rest = [one for number, one in enumerate(examples) if number not in chosen]
         found.append(held_out.figures(rest, held_out.fitted(train, rest)))
-    middle = statistics.median_low([one.median for one in found])
-    return next(one for one in found if one.median == middle)
+    return held_out.middle(found)
 
 
 def four_numbers(train: Sequence[Example], asked: Sequence[Example]) -> list[Estimate]:
@@ -132,13 +130,17 @@ def run(data: Path, *, tables: Mapping[str, Table], quick: bool) -> int:
         ("step time", *held_out.HEADER, "trial"),
         [(name, *one.cells(), TRIAL.get(name, "")) for name, one in found.items()],
     )
-    wrong = [] if quick else held_out.missed(found, LIMITS)
+    wrong = [] if quick else held_out.missed(found, LIMITS) + _uncovered(found)
     for one in wrong:
         print(one)
     return int(bool(wrong))
 
 
-_QUICK = "one table, 200 of its models, two folds"
+def _uncovered(found: Mapping[str, Figures]) -> list[str]:
+    """Of rows with limits; how wide they may be is for GPUs with families out."""
+    narrow = [name for name in LIMITS if name.startswith("RTX") and name.endswith(FAMILIES)]
+    wrong = held_out.uncovered(found, narrow, width=held_out.WIDTH)
+    return wrong + held_out.uncovered(found, [name for name in LIMITS if name not in narrow])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

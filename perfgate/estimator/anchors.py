@@ -3,9 +3,13 @@
 In: the residuals ln(measured / core) of steps that ran, and where they stand. Out: for a question the expected residual
 with its remaining variance, so that the answer is a relative's time times the ratio of the core's estimates.
 
-Simple kriging with a fixed covariance, in units of the residuals' own variance:
+Simple kriging with a fixed covariance, in units of the residuals' own variance, a sum of three kinds of likeness:
 
-    C(a, b) = exp(-|a - b| / LENGTH) * (1/2 + 1/4 [same group] + 1/4 [same model]) * (OTHER_SETTING if settings differ)
+    C(a, b) = (0.20 exp(-|a - b| / 0.3) + 0.72 [same group] exp(-|a - b| / 2) + 0.08 [same model] exp(-|a - b| / 4))
+              * (OTHER_SETTING if settings differ)
+
+What holds for any step that is built alike fades fast, what a family has in common hardly fades within it. The weights,
+lengths and ``NOISE`` were chosen on one GPU's table with families held out, and hold on another GPU and a CPU.
 
 A place holds square roots of the shares of calls by class, and, weakly, the logarithms of calls and of weights. None
 of it changes with batch, FLOP or bytes: the correction cannot turn more work into less time.
@@ -22,23 +26,26 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-LENGTH = 0.2
+# (weight, length) of steps of any kind, of the same group, of the same model.
+ANY, GROUP, MODEL = (0.20, 0.3), (0.72, 2.0), (0.08, 4.0)
 # Of a step's residual, how much is seen again on another machine of the same kind, and of another kind.
 OTHER_SETTING = 0.9
 OTHER_KIND = 0.2
 # Variance of measuring and of what no structure says, over that of the residuals.
-NOISE = 0.05
+NOISE = 0.02
 # Relatives that are looked at.
 NEIGHBOURS = 24
 # What a single odd step may pull its relatives by (ln).
 ODD = 0.7
-# Covariance from which on a relative is the very same model on the very same setting: what it took is no oddity, and
-# only measuring is between it and the answer.
-_VERY = 0.95
+# Covariance from which on a relative is of the same group, alike and on the same setting: what it took is no oddity,
+# and hardly more than measuring is between it and the answer.
+_VERY = 0.8
 # Weights of ln calls and ln weights beside shares, whose largest distance is 1.4.
 _CALLS, _WEIGHTS = 0.05, 0.03
 # Questions at a time.
 _CHUNK = 128
+# No step is further from another than this.
+FAR = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +77,7 @@ class Places:
 class Found:
     """Of n questions: expected residual ``mean`` (ln), ``variance`` left (1: nothing known, 0: all), and the number of
     the ``nearest`` relative (-1: none) with its covariance ``likeness``. ``scatter``: local size of held-out errors
-    over that of all, 1 where none is known.
+    over that of all, 1 where none is known. ``distance``: to where the nearest step stands that counts.
     """
 
     mean: Floats
@@ -78,6 +85,7 @@ class Found:
     nearest: Whole
     likeness: Floats
     scatter: Floats
+    distance: Floats
 
 
 def place(calls: Floats, weight_bytes: Floats) -> Floats:
@@ -97,12 +105,14 @@ def interpolate(
     *,
     without_group: bool = False,
     without_self: bool = False,
+    but: Whole | None = None,
     errors: Floats | None = None,
 ) -> Found:
     """What ``known`` steps with ``residual`` (m,) say of ``asked`` ones.
 
     ``without_group``: relatives of the same group do not count; ``without_self``: nor does the step itself, where asked
-    and known are the same rows. ``errors``: (m,) absolute held-out errors of the known steps, nan where there are none.
+    and known are the same rows. ``but`` (n,): the number of the one relative of the group that counts all the same.
+    ``errors``: (m,) absolute held-out errors of the known steps, nan where there are none.
     """
     n = len(asked.z)
     if not len(residual) or not n:
@@ -113,23 +123,35 @@ def interpolate(
             nearest=np.full(n, -1),
             likeness=nothing,
             scatter=nothing + 1,
+            distance=nothing + FAR,
         )
     parts = []
     for start in range(0, n, _CHUNK):
         rows = np.arange(start, min(n, start + _CHUNK))
-        alike = covariance(asked.take(rows), known)
-        if without_group:
-            alike[asked.group[rows][:, None] == known.group[None]] = 0
-        if without_self:
-            alike[np.arange(len(rows)), rows] = 0
-        parts.append(_solve(known, residual, alike, errors))
+        some = asked.take(rows)
+        squares = (some.z**2).sum(axis=1)[:, None] + (known.z**2).sum(axis=1)[None] - 2 * some.z @ known.z.T
+        alike = _of_distances(squares, *map(_same, some.names(), known.names()))
+        if without_group or without_self:
+            gone = _gone(asked, known, rows, group=without_group, self=without_self, but=but)
+            alike[gone] = 0
+            squares[gone] = FAR**2
+        parts.append(
+            _solve(known, residual, alike, errors) | {"distance": np.sqrt(np.clip(squares.min(axis=1), 0, FAR**2))}
+        )
     return Found(**{name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
-def covariance(a: Places, b: Places) -> Floats:
-    """(n, m), see the module's text."""
-    squares = (a.z**2).sum(axis=1)[:, None] + (b.z**2).sum(axis=1)[None] - 2 * a.z @ b.z.T
-    return _of_distances(squares, *map(_same, a.names(), b.names()))
+def _gone(asked: Places, known: Places, rows: Whole, *, group: bool, self: bool, but: Whole | None) -> Mask:
+    """(rows, m): which of the known do not count for rows of those asked."""
+    here = np.arange(len(rows))
+    found = np.zeros((len(rows), len(known.z)), bool)
+    if group:
+        found = asked.group[rows][:, None] == known.group[None]
+    if but is not None:
+        found[here, but[rows]] = False
+    if self:
+        found[here, rows] = True
+    return found
 
 
 def _among(known: Places, near: Whole) -> Floats:
@@ -146,8 +168,10 @@ def _of_distances(squares: Floats, group: Mask, model: Mask, setting: Mask, kind
     # Rounding leaves 1e-16 where steps are equal, and a root would make 1e-8 of it.
     distance = np.sqrt(np.where(squares < 1e-12, 0, squares))
     elsewhere = np.where(setting, 1.0, np.where(kind, OTHER_SETTING, OTHER_KIND))
-    found: Floats = np.exp(-distance / LENGTH) * (0.5 + 0.25 * group + 0.25 * model) * elsewhere
-    return found
+    found: Floats = ANY[0] * np.exp(-distance / ANY[1])
+    for same, (weight, length) in ((group, GROUP), (model, MODEL)):
+        found[same] += weight * np.exp(-distance[same] / length)
+    return found * elsewhere
 
 
 def _same(a: Whole, b: Whole) -> Mask:

@@ -29,12 +29,17 @@ OTHER = "other"
 _HALF, _READ_WIDE, _WRITTEN_WIDE = "half bytes", "wide bytes read", "wide bytes written"
 # Weights that stay in no cache from one step to the next.
 _LARGE = "large weight bytes"
+# What calls move beyond a cache's size, of all products together and of all other kernels: their classes' shares of the
+# bandwidth fall alike once nothing is found in a cache any more.
+_UNCACHED = "uncached bytes"
+_TOGETHER = ("product", OTHER)
 _MOVED = (_HALF, _READ_WIDE, _WRITTEN_WIDE)
-_UNITS = {"FLOP": FLOP, **dict.fromkeys(_MOVED, BYTES), _LARGE: BYTES, "calls": CALLS}
+_UNITS = {"FLOP": FLOP, **dict.fromkeys(_MOVED, BYTES), _LARGE: BYTES, _UNCACHED: BYTES, "calls": CALLS}
 NAMES = (
     *(f"{name} FLOP" for name in (*PRODUCTS, OTHER)),
     *(f"{name} {words}" for words in _MOVED for name in CLASSES),
     *(f"{name} {_LARGE}" for name in (*PRODUCTS, OTHER)),
+    *(f"{name} {_UNCACHED}" for name in _TOGETHER),
     *(f"{name} calls" for name in CLASSES),
     STEP,
 )
@@ -48,7 +53,7 @@ COMPOSITION_NAMES = (
 MEMORY_NAMES = ("weights", "activations", "written", STEP)
 
 _BITS = {"float16": 16, "bfloat16": 16, "int16": 16, "int8": 8, "uint8": 8, "bool": 8, "float64": 64, "int64": 64}
-# Bytes of one call's weights that count as large where they go beyond.
+# Bytes of one call, and of its weights, that count as large where they go beyond.
 _CACHED_BYTES = 8e6
 _CACHED_SHARE = 1 / 3
 # FLOP per byte at which both rates of that mean are equal on common devices: only units follow from it.
@@ -57,6 +62,11 @@ _FIELDS = attrgetter("kind", "phase", "dtype", "calls", "flop", "bytes", "writte
 # Rates of a device that is not known, FLOP/s and bytes/s: only the ratio of columns then means something.
 NOMINAL_FLOP_PER_S = 1e13
 NOMINAL_BYTES_PER_S = 5e11
+
+
+def element_bytes(dtype: str) -> float:
+    """Bytes of an element; four where the type is not known."""
+    return _BITS.get(dtype, 32) / 8
 
 
 def unit(name: str) -> str:
@@ -144,7 +154,7 @@ def _beta_of_products(machine: Machine, dtype: str) -> float:
 
 _COLUMNS = {name: number for number, name in enumerate(NAMES)}
 _FIRST = {words: next(number for name, number in _COLUMNS.items() if name.endswith(f" {words}")) for words in _UNITS}
-_PARTS = {f"{name} {words}": (name, found) for words, found in _UNITS.items() for name in (*CLASSES, OTHER)} | {
+_PARTS = {f"{name} {words}": (name, found) for words, found in _UNITS.items() for name in (*CLASSES, *_TOGETHER)} | {
     STEP: (STEP, STEP)
 }
 _PARTS = {name: _PARTS[name] for name in NAMES}
@@ -247,6 +257,7 @@ def _rows(table: _Table, machine: Machine | None) -> Floats:
         (_READ_WIDE, table.which, np.where(table.half, 0.0, read)),
         (_WRITTEN_WIDE, table.which, np.where(table.half, 0.0, written)),
         (_LARGE, product, np.maximum(table.weight - _CACHED_BYTES, 0.0) * moved),
+        (_UNCACHED, np.where(in_product, 0, 1), np.maximum(table.bytes - _CACHED_BYTES, 0.0) * moved),
         ("calls", table.which, table.calls),
     ):
         out += table.sums(_FIRST[words] + places, len(NAMES), values)

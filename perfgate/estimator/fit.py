@@ -16,14 +16,16 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from perfgate.errors import UsageError
-from perfgate.estimator import columns, features, intervals, memory, novelty, parts
+from perfgate.estimator import columns, features, intervals, kernel_fit, memory, novelty, parts
 from perfgate.estimator.accuracy import accuracy
 from perfgate.estimator.columns import Names
 from perfgate.estimator.core import folds as folds_of
-from perfgate.estimator.held_out import HeldOut, across, cross_validate, leave_one_out
-from perfgate.estimator.intervals import Quantiles
+from perfgate.estimator.held_out import HeldOut, across, cross_validate, leave_one_out, together
+from perfgate.estimator.intervals import Calibrated, Quantiles
+from perfgate.estimator.kernels import Kernels
 from perfgate.estimator.model import Fitted, Model
 from perfgate.estimator.parts import Data
+from perfgate.estimator.transfer import Setting
 from perfgate.records.estimate import PEAK_MEMORY, STEP_TIME, TARGETS, UTILISATION, Accuracy, Example
 
 Floats = NDArray[np.float64]
@@ -31,6 +33,8 @@ Floats = NDArray[np.float64]
 LEAST = 3
 FOLDS = 5
 _FEW_FOLDS = 3
+# Up to here more folds: what a few more rows teach is much where there are few.
+_FEW_ROWS, _MORE_FOLDS = 60, 12
 # From here on fewer folds, and not all rows are held out once.
 _MANY = 3000
 # Relatives that are kept with the model.
@@ -101,7 +105,7 @@ def _key(digests: Iterable[str], targets: Sequence[str], seed: int) -> str:
 
 
 # Changes whenever the same examples give another model, so that no cached one is taken for it.
-FORMAT_OF_FIT = "perfgate estimator 1"
+FORMAT_OF_FIT = "perfgate estimator 2"
 
 
 def digest(example: Example) -> str:
@@ -218,10 +222,10 @@ def _target(examples: list[Example], digests: dict[int, str], target: str, timed
     )
     groups = np.array([one.group for one in examples])
     trees = target != PEAK_MEMORY
-    fold = folds_of(groups, FOLDS if len(y) <= _MANY else _FEW_FOLDS)
-    held = cross_validate(data, fold, trees=trees, seed=seed)
+    fold = folds_of(groups, _MORE_FOLDS if len(y) <= _FEW_ROWS else FOLDS if len(y) <= _MANY else _FEW_FOLDS)
+    held, with_one = cross_validate(data, fold, trees=trees, seed=seed)
     whole = parts.fit(data, trees=trees and held.scale > 0, seed=seed)
-    near = leave_one_out(data, whole, held)
+    every = together([held, with_one, leave_one_out(data, whole, held)])
     elsewhere = across(data, seed=seed)
     kept = _kept(len(y), held, seed)
     classes = {features.kernel_class(name) for name in _present(found)}
@@ -230,6 +234,7 @@ def _target(examples: list[Example], digests: dict[int, str], target: str, timed
         columns=found.names,
         units=found.units,
         parts=whole,
+        kernels=None if target != STEP_TIME else _kernels(examples, settings_each, found.calls, y, held, seed),
         scale=held.scale,
         settings=settings,
         names=names,
@@ -237,10 +242,8 @@ def _target(examples: list[Example], digests: dict[int, str], target: str, timed
         residual=whole.residual[kept],
         errors=np.abs(held.every(len(y)))[kept],
         models=tuple(examples[row].model for row in kept),
-        own_far=_own(held, groups, data),
-        own_near=_own(near, groups, data),
-        far=intervals.quantiles(held.error, held.spread, groups[held.rows]),
-        near=intervals.quantiles(near.error, near.spread, groups[near.rows]),
+        calibrated=intervals.calibrate(every.error, every.doubt, groups[every.rows]),
+        own=_own(every, groups, data),
         across=_across(elsewhere, groups),
         context=_least_context(examples, found.x, y) if target == PEAK_MEMORY else {},
         seen=novelty.seen(examples, classes),
@@ -249,6 +252,14 @@ def _target(examples: list[Example], digests: dict[int, str], target: str, timed
             zip((digests[id(examples[row])][:16] for row in held.rows), map(float, held.error), strict=True)
         ),
     )
+
+
+def _kernels(
+    examples: Sequence[Example], settings: Sequence[Setting], calls: Floats, y: Floats, held: HeldOut, seed: int
+) -> Kernels | None:
+    """Of steps of one kernel, those classes that are told better by it than by the columns of whole steps."""
+    learned = kernel_fit.fit(examples, settings, calls, y, seed=seed)
+    return None if learned is None else kernel_fit.worthwhile(learned, examples, settings, calls, held.rows, held.error)
 
 
 def _present(found: columns.Columns) -> list[str]:
@@ -264,11 +275,11 @@ def _least_context(examples: Sequence[Example], x: Floats, y: Floats) -> dict[st
     return {str(kind): float(beside[kinds == kind].min()) for kind in np.unique(kinds)}
 
 
-def _own(found: HeldOut, groups: NDArray[np.str_], data: Data) -> dict[str, Quantiles]:
-    """By key of the setting; none where there is one setting only, whose quantiles are those of all."""
+def _own(found: HeldOut, groups: NDArray[np.str_], data: Data) -> dict[str, Calibrated]:
+    """By key of the setting; none where there is one setting only, whose calibration is that of all."""
     if len(data.settings) == 1:
         return {}
-    each = intervals.by_setting(found.error, found.spread, groups[found.rows], data.setting[found.rows])
+    each = intervals.by_setting(found.error, found.doubt, groups[found.rows], data.setting[found.rows])
     return {data.settings[number].key: one for number, one in each.items()}
 
 
@@ -276,7 +287,7 @@ def _across(found: HeldOut, groups: NDArray[np.str_]) -> Quantiles | None:
     """None where too few steps ran on several machines."""
     if len(found.rows) < _MACHINES:
         return None
-    return intervals.quantiles(found.error, found.spread, groups[found.rows])
+    return intervals.quantiles(found.error, np.ones(len(found.error)), groups[found.rows])
 
 
 def _kept(n: int, held: HeldOut, seed: int) -> NDArray[np.intp]:
@@ -295,7 +306,8 @@ def _accuracy(target: str, held: HeldOut, groups: NDArray[np.str_]) -> Accuracy:
     for one in np.unique(held.fold):
         mine = held.fold == one
         rest = ~mine if (~mine).any() else mine
-        found = intervals.quantiles(held.error[rest], held.spread[rest], names[rest])
-        inside[mine] = intervals.covered(held.error[mine], held.spread[mine], found)
-        width[mine] = np.exp((found.high - found.low) * held.spread[mine])
+        found = intervals.calibrate(held.error[rest], held.doubt[rest], names[rest])
+        low, high = found.ends(held.doubt[mine])
+        inside[mine] = found.covered(held.error[mine], held.doubt[mine])
+        width[mine] = np.exp(high - low)
     return accuracy(target, ape=np.abs(np.expm1(-held.error)), inside=inside, width=width, groups=names)

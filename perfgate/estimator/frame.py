@@ -18,7 +18,7 @@ import pandas as pd
 
 from perfgate import wire
 from perfgate.errors import UsageError
-from perfgate.estimator import features
+from perfgate.estimator import features, plausible
 from perfgate.records.estimate import TARGETS, Example, Machine
 from perfgate.records.graph import KernelGroup
 
@@ -63,6 +63,8 @@ COLUMNS: dict[str, tuple[str, str]] = {
 _TEXTS = {"group": "", "mode": "infer", "dtype": "float32", "compile": "eager", "software": "", "recorded_at": ""}
 _SUMS = ("flop", "bytes", "written_bytes", "constant_bytes", "calls")
 _MACHINE = ("bandwidth_bytes_per_s", "memory_bytes", "clock_mhz")
+# Of a name in a message.
+_LONGEST = 60
 
 
 def frame(examples: Sequence[Example], *, kernels: bool = False) -> pd.DataFrame:
@@ -88,8 +90,12 @@ def examples(path: Path) -> list[Example]:
     if path.suffix.lower() not in {".csv", ".jsonl", ".ndjson"}:
         msg = f"{path}: the ending says no format; name a .csv file or a .jsonl file (JSON Lines)"
         raise UsageError(msg)
-    if path.suffix.lower() != ".csv":
-        return _from_lines(path)
+    found = _from_lines(path) if path.suffix.lower() != ".csv" else _from_table(path)
+    plausible.check_units(found, str(path))
+    return found
+
+
+def _from_table(path: Path) -> list[Example]:
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
@@ -150,7 +156,11 @@ def _check_columns(path: Path, names: Sequence[str]) -> None:
     for name in names:
         known = name in COLUMNS or f"{name.partition('.')[0]}.*" in COLUMNS
         if not known:
-            msg = f"{path}: unknown column {name!r}; docs/estimator.md lists the columns, resource.{name} is free"
+            short = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
+            free = f"resource.{short} is free"
+            if len(names) == 1 and any(sign in name for sign in ";\t"):
+                free = "separate columns by commas"
+            msg = f"{path}: unknown column {short!r}; docs/estimator.md lists the columns, {free}"
             raise UsageError(msg)
     lacking = [name for name in ("model", "machine") if name not in names]
     if lacking:
@@ -170,21 +180,21 @@ def _from_row(row: Mapping[str, str], where: str) -> Example:
         kind=row.get("machine_kind") or "gpu",
         flop_per_s=rates,
         bandwidth_bytes_per_s=_cell(row, "bandwidth_bytes_per_s", where, 0.0),
-        memory_bytes=int(_cell(row, "memory_bytes", where, 0.0)),
+        memory_bytes=_whole(row, "memory_bytes", where, 0),
         clock_mhz=_cell(row, "clock_mhz", where, 0.0),
     )
-    batch = int(_cell(row, "batch", where, 1.0))
+    batch = _whole(row, "batch", where, 1)
     peak = row.get("peak_activation_bytes")
     example = Example(
         **{**texts, "group": texts["group"] or row["model"]},
         model=row["model"],
         batch=batch,
-        items=int(_cell(row, "items", where, float(batch))),
+        items=_whole(row, "items", where, batch),
         machine=machine,
         kernels=_kernels(row, where, texts["dtype"]),
-        threads=int(_cell(row, "threads", where, 0.0)),
-        weight_bytes=int(_cell(row, "weight_bytes", where, 0.0)),
-        peak_activation_bytes=None if not peak else int(_number(peak, where, "peak_activation_bytes")),
+        threads=_whole(row, "threads", where, 0),
+        weight_bytes=_whole(row, "weight_bytes", where, 0),
+        peak_activation_bytes=_whole(row, "peak_activation_bytes", where, 0) if peak else None,
         hyper_parameters=_keyed(row, "hyper_parameter"),
         resources={name: _number(text, where, f"resource.{name}") for name, text in _keyed(row, "resource").items()},
         targets={target: _number(row[target], where, target) for target in TARGETS if row.get(target)},
@@ -223,23 +233,7 @@ def _kernels(row: Mapping[str, str], where: str, dtype: str) -> tuple[KernelGrou
 
 
 def _checked(example: Example, where: str) -> Example:
-    for target, value in example.targets.items():
-        if target not in TARGETS:
-            msg = f"{where}: {target!r} is no target; choose from {', '.join(TARGETS)}"
-            raise UsageError(msg)
-        if not value > 0:
-            msg = f"{where}: {target} is {value:g}; a measured value is above 0, an unknown one is left empty"
-            raise UsageError(msg)
-    if not example.kernels:
-        msg = f"{where}: no kernels; give flop.KIND, bytes.KIND and calls.KIND, or kernels"
-        raise UsageError(msg)
-    if example.batch < 1 or example.items < 1:
-        msg = f"{where}: batch and items are at least 1"
-        raise UsageError(msg)
-    for group in example.kernels:
-        if min(group.flop, group.bytes, group.calls, group.written_bytes, group.weight_bytes) < 0:
-            msg = f"{where}: kernels of kind {group.kind} have a negative quantity"
-            raise UsageError(msg)
+    plausible.check(example, where)
     return example
 
 
@@ -250,6 +244,15 @@ def _keyed(row: Mapping[str, str], name: str) -> dict[str, str]:
 def _cell(row: Mapping[str, str], name: str, where: str, default: float) -> float:
     text = row.get(name, "")
     return _number(text, where, name) if text else default
+
+
+def _whole(row: Mapping[str, str], name: str, where: str, default: int) -> int:
+    """A count. Bytes and items may be written as 1e9."""
+    value = _cell(row, name, where, float(default))
+    if not value.is_integer() or value > plausible.MOST:
+        msg = f"{where}: {name} is {row.get(name)!r}; write a whole number up to {plausible.MOST:.2g}"
+        raise UsageError(msg)
+    return int(value)
 
 
 def _number(text: str, where: str, name: str) -> float:

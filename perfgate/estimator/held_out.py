@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.estimator import anchors, parts
+from perfgate.estimator import anchors, columns, intervals, parts
 from perfgate.estimator.anchors import Found
 from perfgate.estimator.core import folds
 from perfgate.estimator.parts import Answer, Data, Parts
@@ -21,25 +21,25 @@ Whole = NDArray[np.intp]
 # Rows whose errors are looked at, and rows that each fold learns from at most.
 _HELD, _LEARNED = 1500, 6000
 _FEWER = 600
+# Where a fold learns from more than this, so many rows of it are looked at with one relative.
+_PAIRED_REST, _PAIRED = 2500, 70
 _FOLDS = 4
 # Weights of the trees beside relatives that are tried, and what of the median error they have to take away.
 _SCALES = (0.5, 0.8)
 _WORTHWHILE = 0.02
-# Variance that no relative takes away, over that of the residuals; see `spread`.
-_REST = 0.15
 # From this much variance left on an answer does not rest on relatives.
 ANCHORED = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut:
-    """Of m rows: ``error`` = ln(true / estimate), its ``spread`` (a size, not a deviation), ``fold``; ``scale``: weight
-    of the trees.
+    """Of m rows: ``error`` = ln(true / estimate), ``doubt`` (m, 4) as of ``intervals.doubts``, ``fold``; ``scale``:
+    weight of the trees.
     """
 
     rows: Whole
     error: Floats
-    spread: Floats
+    doubt: Floats
     fold: Whole
     scale: float
 
@@ -50,15 +50,28 @@ class HeldOut:
         return found
 
 
-def cross_validate(data: Data, fold: Whole, *, trees: bool, seed: int) -> HeldOut:
-    """Errors where the whole group was not there. With a single group, each row is a group of its own."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fold:
+    """What was learned without ``asked`` rows, from ``rest``, and what it says of them."""
+
+    rest: Whole
+    asked: Whole
+    found: Parts
+    answer: Answer
+
+
+def cross_validate(data: Data, fold: Whole, *, trees: bool, seed: int) -> tuple[HeldOut, HeldOut]:
+    """Errors where the whole group was not there, and where one random step of it was.
+
+    With a single group, each row is a group of its own.
+    """
     n = len(data.y)
     if fold.max(initial=0) == 0:
         fold = np.arange(n) % min(5, n)
     rng = np.random.default_rng(seed)
     most = _HELD if n <= 2 * _HELD else _FEWER
     rows = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
-    answers: list[tuple[Whole, Answer]] = []
+    folds_: list[_Fold] = []
     for one in np.unique(fold[rows]):
         rest = np.flatnonzero(fold != one)
         if len(rest) > _LEARNED:
@@ -66,28 +79,63 @@ def cross_validate(data: Data, fold: Whole, *, trees: bool, seed: int) -> HeldOu
         asked = rows[fold[rows] == one]
         learned = data.take(rest)
         found = parts.fit(learned, trees=trees, seed=seed)
-        answers.append((asked, answer(found, learned, data.take(asked))))
-    order = np.concatenate([asked for asked, _ in answers])
+        given = answer(found, learned, data.take(asked))
+        folds_.append(_Fold(rest=rest, asked=asked, found=found, answer=given))
+    order = np.concatenate([each.asked for each in folds_])
     truth = np.log(data.y[order])
-    errors = {scale: truth - np.concatenate([given.log(scale) for _, given in answers]) for scale in (0.0, *_SCALES)}
+    errors = {scale: truth - np.concatenate([each.answer.log(scale) for each in folds_]) for scale in (0.0, *_SCALES)}
     size = {scale: float(np.median(np.abs(error))) for scale, error in errors.items()}
     best = min(_SCALES, key=lambda scale: size[scale])
     scale = best if trees and size[best] < (1 - _WORTHWHILE) * size[0.0] else 0.0
-    error = errors[scale]
     everything = np.full(n, np.nan)
-    everything[order] = np.abs(error)
-    variance = np.concatenate([given.found.variance for _, given in answers])
-    around = anchors.interpolate(
-        data.places.take(order), error, data.places.take(order), without_group=True, errors=everything[order]
+    everything[order] = np.abs(errors[scale])
+    places = data.places.take(order)
+    around = anchors.interpolate(places, errors[scale], places, without_group=True, errors=everything[order])
+    doubt = np.concatenate([each.answer.doubts() for each in folds_])
+    doubt[:, intervals.SCATTER] = np.log(around.scatter)
+    far = HeldOut(rows=order, error=errors[scale], doubt=doubt, fold=fold[order], scale=scale)
+    return far, _joined([_with_one(data, each, everything, scale, rng) for each in folds_], fold, scale)
+
+
+def _with_one(
+    data: Data, fold: _Fold, errors: Floats, scale: float, rng: np.random.Generator
+) -> tuple[Whole, Floats, Floats]:
+    """Rows of a fold that have relatives in their setting; errors and doubts once a random one of these is known."""
+    asked = data.take(fold.asked)
+    numbers = np.unique(np.stack([asked.places.group, asked.setting]), axis=1, return_inverse=True)[1].ravel()
+    order = rng.permutation(len(numbers))
+    order = order[np.argsort(numbers[order], kind="stable")]
+    # Each one's relative is the next in a random order, the first one's the last.
+    following = np.empty(len(order), np.intp)
+    for same in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+        following[same] = np.roll(same, -1)
+    own = np.log(data.y[fold.asked] / fold.answer.linear)
+    kept = np.flatnonzero(following != np.arange(len(order)))
+    if len(fold.rest) > _PAIRED_REST:
+        kept = np.sort(rng.choice(kept, min(len(kept), _PAIRED), replace=False))
+    found = anchors.interpolate(
+        columns.joined(asked.places, data.places.take(fold.rest)),
+        np.concatenate([own, fold.found.residual]),
+        asked.places.take(kept),
+        without_group=True,
+        but=following[kept],
+        errors=np.concatenate([errors[fold.asked], errors[fold.rest]]),
     )
-    return HeldOut(rows=order, error=error, spread=spread(variance, around.scatter), fold=fold[order], scale=scale)
+    given = Answer(linear=fold.answer.linear[kept], trees=fold.answer.trees[kept], found=found)
+    return fold.asked[kept], np.log(data.y[fold.asked[kept]]) - given.log(scale), given.doubts()
+
+
+def _joined(each: list[tuple[Whole, Floats, Floats]], fold: Whole, scale: float) -> HeldOut:
+    rows, error, doubt = (np.concatenate(some) for some in zip(*each, strict=True))
+    return HeldOut(rows=rows, error=error, doubt=doubt, fold=fold[rows], scale=scale)
 
 
 def leave_one_out(data: Data, whole: Parts, held: HeldOut) -> HeldOut:
     """Errors of single rows whose relatives are there; only rows that have such relatives."""
-    rows = np.sort(held.rows)
+    order = np.argsort(held.rows)
+    rows = held.rows[order]
     places = data.places.take(rows)
-    errors = np.abs(held.every(len(data.y)))[rows]
+    errors = np.abs(held.error)[order]
     found = anchors.interpolate(places, whole.residual[rows], places, without_self=True, errors=errors)
     estimate, trees = parts.linear(
         whole, data.x[rows], [data.settings[number] for number in data.setting[rows]], data.settings
@@ -97,18 +145,30 @@ def leave_one_out(data: Data, whole: Parts, held: HeldOut) -> HeldOut:
     # A relative on another machine leaves other errors (`across`).
     here = places.setting[np.maximum(found.nearest, 0)] == places.setting
     close = (found.variance < ANCHORED) & here & (found.nearest >= 0)
-    order = np.argsort(held.rows)
+    # Half of them, so that those with a single relative count: they are the harder ones.
+    close[1::2] = False
     return HeldOut(
         rows=rows[close],
         error=error[close],
-        spread=spread(found.variance, found.scatter)[close],
+        doubt=given.doubts()[close],
         fold=held.fold[order][close],
         scale=held.scale,
     )
 
 
+def together(every: list[HeldOut]) -> HeldOut:
+    """All rows of some, which may come again."""
+    return HeldOut(
+        rows=np.concatenate([one.rows for one in every]),
+        error=np.concatenate([one.error for one in every]),
+        doubt=np.concatenate([one.doubt for one in every]),
+        fold=np.concatenate([one.fold for one in every]),
+        scale=every[0].scale,
+    )
+
+
 def across(data: Data, *, seed: int) -> HeldOut:
-    """Errors of steps whose relatives ran on other settings alone, as on hardware with few measurements; spread 1.
+    """Errors of steps whose relatives ran on other settings alone, as on hardware with few measurements; no doubts.
 
     Groups are held out of every setting but the most measured one, which says what it knows of them.
     """
@@ -129,7 +189,9 @@ def across(data: Data, *, seed: int) -> HeldOut:
         kept.append((asked[close], (np.log(data.y[asked]) - given.log(0.0))[close]))
     order = np.concatenate([asked for asked, _ in kept]) if kept else rows
     error = np.concatenate([each for _, each in kept]) if kept else np.zeros(0)
-    return HeldOut(rows=order, error=error, spread=np.ones(len(order)), fold=np.zeros(len(order), np.intp), scale=0.0)
+    return HeldOut(
+        rows=order, error=error, doubt=np.zeros((len(order), 0)), fold=np.zeros(len(order), np.intp), scale=0.0
+    )
 
 
 def answer(found: Parts, learned: Data, asked: Data) -> Answer:
@@ -137,9 +199,3 @@ def answer(found: Parts, learned: Data, asked: Data) -> Answer:
     relatives: Found = anchors.interpolate(learned.places, found.residual, asked.places)
     estimate, trees = parts.linear(found, asked.x, [asked.settings[number] for number in asked.setting], asked.settings)
     return Answer(linear=estimate, trees=trees, found=relatives)
-
-
-def spread(variance: Floats, scatter: Floats) -> Floats:
-    """How large an error to expect, up to a factor: by what relatives leave open, and by how wrong they were."""
-    result: Floats = np.sqrt(_REST + variance) * scatter
-    return result

@@ -1,10 +1,13 @@
 """Floor 3, estimator. Intervals that hold what they promise: conformal, on errors of held-out groups.
 
-In: errors ln(true / estimate) of steps whose group was not learned from, the scale of each, and groups. Out: quantiles
-of error / scale, which times a question's scale are the ends of its interval.
+In: errors ln(true / estimate) of steps that were not learned from, what each answer rested on, and groups. Out: for a
+question the ends of its interval.
 
-Half of the weight is equal for all rows and half for all groups, so that neither a large family decides alone nor a
-small one is forgotten. The two ends are apart: steps are more often much slower than their structure says than faster.
+Two steps. How large an error to expect follows from doubts (:func:`doubts`): a regression of ln |error|. Quantiles of
+error over that size are taken at several sizes, each from the rows that are most like it: what is far from all that was
+measured is judged by rows that were. Half of the weight is equal for all rows and half for all groups, so that neither
+a large family decides alone nor a small one is forgotten. The two ends are apart: steps are more often much slower than
+their structure says than faster.
 """
 
 from __future__ import annotations
@@ -20,10 +23,45 @@ Groups = NDArray[np.generic]
 COVERAGE = 0.9
 # Where nothing was held out: ln, of a normal error of 15 %.
 UNKNOWN = 0.25
-# Rows below which errors say little and the unknown's width is mixed in.
+# Groups below which errors say little and the unknown's width is mixed in.
 _FEW = 10
+# Quantiles over size that many tables have, and groups that weigh as much as these: of twenty errors the second largest
+# is nearly chance, while their typical size is not.
+_USUAL, _AS_MUCH = (-2.9, 3.4), 30
 # Rows from which a setting has quantiles of its own.
 _OWN_ROWS = 60
+# Each tail's share: a little less than a half of what coverage leaves, for what is unlike all that was held out.
+_CAUTION = 0.93
+# Slopes of ln |error| on the doubts before anything was seen, and rows that weigh as much as these.
+_SLOPES, _RIDGE = (0.2, 1.5, 0.5, 3.0), 5.0
+# Size (ln) of an error that is as good as none: measuring is no better.
+_LEAST = 0.005
+# Sizes at which quantiles are taken at most, rows that each needs, and how like a size rows have to be (ln).
+_KNOTS, _ROWS_OF_KNOT, _LIKE = 8, 60, 0.25
+_MOST = (0.6, 0.3)
+# How many doubts there are, and the column of scatter.
+DOUBTS, SCATTER = 4, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """``slopes`` (1 + q,) of ln size on one and doubts; quantiles ``low``, ``high`` (k,) at ``knots`` of ln size."""
+
+    slopes: Floats
+    knots: Floats
+    low: Floats
+    high: Floats
+
+    def ends(self, doubt: Floats) -> tuple[Floats, Floats]:
+        """ln of both ends over the estimate, each (n,), for doubts (n, q)."""
+        size = _sizes(doubt, self.slopes)
+        scale = np.exp(size)
+        return np.interp(size, self.knots, self.low) * scale, np.interp(size, self.knots, self.high) * scale
+
+    def covered(self, error: Floats, doubt: Floats) -> NDArray[np.bool_]:
+        """Whether each truth lies in its interval."""
+        low, high = self.ends(doubt)
+        return (error >= low) & (error <= high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +76,84 @@ class Quantiles:
         return value * np.exp(self.low * scale), value * np.exp(self.high * scale)
 
 
+def doubts(variance: Floats, distance: Floats, scatter: Floats, apart: Floats) -> Floats:
+    """(n, 4): what an answer's error follows from.
+
+    ``variance`` that relatives leave open, ``distance`` of the nearest, ``scatter`` of their held-out errors (all as
+    in ``anchors.Found``), and how far ``apart`` (ln) relatives and trees are as far as both count.
+    """
+    return np.column_stack(
+        [
+            np.log(variance + 0.03),
+            np.minimum(distance, _MOST[0]),
+            np.log(scatter),
+            np.minimum(np.abs(variance * apart), _MOST[1]),
+        ]
+    )
+
+
+def calibrate(error: Floats, doubt: Floats, groups: Groups, coverage: float = COVERAGE) -> Calibrated:
+    """From errors (n,) with doubts (n, q) of ``groups`` (n,)."""
+    if not error.size:
+        slopes = np.array([np.log(UNKNOWN), 0, 0, 0, 0])
+        return Calibrated(slopes=slopes, knots=np.zeros(1), low=-np.ones(1), high=np.ones(1))
+    weight = _weights(groups)
+    slopes = _slopes(error, doubt, weight)
+    size = _sizes(doubt, slopes)
+    score = error / np.exp(size)
+    many = int(np.clip(len(error) // _ROWS_OF_KNOT, 1, _KNOTS))
+    knots = np.unique(np.quantile(size, np.linspace(0.03, 0.97, many) if many > 1 else [0.5]))
+    number = len(np.unique(groups))
+    usual = 1 / (1 + (number / _AS_MUCH) ** 2)
+    found = []
+    for knot in knots:
+        like = weight if many == 1 else weight * (np.exp(-0.5 * ((size - knot) / _LIKE) ** 2) + 1e-9)
+        ends = usual * np.array(_USUAL) + (1 - usual) * np.array(_tails(score, like, number, coverage))
+        found.append(_wider(float(ends[0]), float(ends[1]), number, UNKNOWN / float(np.exp(knot))))
+    low, high = np.array(found).T
+    return Calibrated(slopes=slopes, knots=knots, low=low, high=high)
+
+
+def _weights(groups: Groups) -> Floats:
+    _, code, size = np.unique(groups, return_inverse=True, return_counts=True)
+    weight: Floats = 0.5 / len(code) + 0.5 / (len(size) * size[code])
+    return weight
+
+
+def _sizes(doubt: Floats, slopes: Floats) -> Floats:
+    size: Floats = slopes[0] + doubt @ slopes[1:]
+    return size
+
+
+def _slopes(error: Floats, doubt: Floats, weight: Floats) -> Floats:
+    """Ridge regression of ln |error|, shrunk to what other tables had."""
+    x = np.column_stack([np.ones(len(doubt)), doubt])
+    prior = np.array([0.0, *_SLOPES])
+    even = weight / weight.mean()
+    left = (x * even[:, None]).T @ x + np.diag([1e-9, *[_RIDGE] * doubt.shape[1]])
+    right = (x * even[:, None]).T @ (np.log(np.abs(error) + _LEAST) - x @ prior)
+    found: Floats = prior + np.linalg.solve(left, right)
+    return found
+
+
+def _tails(score: Floats, weight: Floats, number: int, coverage: float) -> tuple[float, float]:
+    # One more group than was seen: the next one may be the worst.
+    tail = _CAUTION * (1 - coverage) / 2 * number / (number + 1)
+    return min(_weighted(score, weight, tail), 0.0), max(-_weighted(-score, weight, tail), 0.0)
+
+
+def _wider(low: float, high: float, number: int, unknown: float) -> tuple[float, float]:
+    part = max(0.0, 1 - number / _FEW)
+    return low - part * unknown, high + part * unknown
+
+
 def quantiles(error: Floats, scale: Floats, groups: Groups, coverage: float = COVERAGE) -> Quantiles:
     """Quantiles that leave (1 - coverage) / 2 on each side, a little wider for few groups (as conformal methods do)."""
     if not error.size:
         return Quantiles(low=-UNKNOWN, high=UNKNOWN)
-    score = error / scale
-    _, code, size = np.unique(groups, return_inverse=True, return_counts=True)
-    weight = 0.5 / len(score) + 0.5 / (len(size) * size[code])
-    # One more group than was seen: the next one may be the worst.
-    tail = (1 - coverage) / 2 * len(size) / (len(size) + 1)
-    low, high = _weighted(score, weight, tail), -_weighted(-score, weight, tail)
-    if len(size) < _FEW:
-        part = 1 - len(size) / _FEW
-        low, high = min(low, low - part * UNKNOWN), max(high, high + part * UNKNOWN)
-    return Quantiles(low=min(low, 0.0), high=max(high, 0.0))
+    number = len(np.unique(groups))
+    low, high = _wider(*_tails(error / scale, _weights(groups), number, coverage), number, UNKNOWN)
+    return Quantiles(low=low, high=high)
 
 
 def _weighted(values: Floats, weight: Floats, share: float) -> float:
@@ -67,11 +169,11 @@ def covered(error: Floats, scale: Floats, found: Quantiles) -> NDArray[np.bool_]
     return (score >= found.low) & (score <= found.high)
 
 
-def by_setting(error: Floats, scale: Floats, groups: Groups, settings: NDArray[np.generic]) -> dict[int, Quantiles]:
-    """Quantiles of each setting that has rows and groups enough for its own: machines are not equally predictable."""
+def by_setting(error: Floats, doubt: Floats, groups: Groups, settings: NDArray[np.generic]) -> dict[int, Calibrated]:
+    """One for each setting that has rows and groups enough for its own: machines are not equally predictable."""
     found = {}
     for one in np.unique(settings):
         mine = settings == one
         if mine.sum() >= _OWN_ROWS and len(np.unique(groups[mine])) >= _FEW:
-            found[int(one)] = quantiles(error[mine], scale[mine], groups[mine])
+            found[int(one)] = calibrate(error[mine], doubt[mine], groups[mine])
     return found

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from perfgate.errors import UsageError
-from perfgate.estimator import anchors, columns, features, memory, novelty, parts
+from perfgate.estimator import anchors, columns, features, kernels, memory, novelty, parts
 from perfgate.estimator.anchors import Found, Places
 from perfgate.estimator.columns import Columns, Names
 from perfgate.estimator.held_out import ANCHORED as CLOSE
-from perfgate.estimator.held_out import spread
-from perfgate.estimator.intervals import COVERAGE, Quantiles
+from perfgate.estimator.intervals import COVERAGE, Calibrated, Quantiles
+from perfgate.estimator.kernels import Kernels, Single
 from perfgate.estimator.novelty import Seen
 from perfgate.estimator.parts import Answer, Parts
 from perfgate.estimator.transfer import Setting
@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 _TERMS = 12
 RELATIVES = "correction by measured relatives"
 REST = "other kernels"
-# Errors of a step whose time on another machine is known, where too few were seen: from GPU to GPU with a handful of
+# Errors of a step whose time on another machine is known, where too few were seen: from GPU to GPU with none or some
 # measurements 4 to 5 % at the median, and three times as much at the 90th percentile.
 _ACROSS = Quantiles(low=-0.13, high=0.13)
 
@@ -51,8 +51,8 @@ class Fitted:
     """One target's fit.
 
     ``columns``, ``units`` (k,): of the core. ``places``, ``residual``, ``errors``, ``models``: relatives that are kept.
-    ``far``, ``near``, ``across``: quantiles without close relatives, with, and with some on other machines alone.
-    ``own_far``, ``own_near``: those of single settings that are measured enough.
+    ``calibrated``: of intervals; ``own``: that of single settings that are measured enough; ``across``: quantiles where
+    close relatives ran on other machines alone.
     ``context``: kind of machine -> least bytes beside what is counted. ``errors_by_digest``: held-out error of
     each example, by which two fits are compared.
     """
@@ -61,6 +61,7 @@ class Fitted:
     columns: tuple[str, ...]
     units: tuple[str, ...]
     parts: Parts
+    kernels: Kernels | None
     scale: float
     settings: tuple[Setting, ...]
     names: Names
@@ -68,10 +69,8 @@ class Fitted:
     residual: Floats
     errors: Floats
     models: tuple[str, ...]
-    own_far: dict[str, Quantiles]
-    own_near: dict[str, Quantiles]
-    far: Quantiles
-    near: Quantiles
+    calibrated: Calibrated
+    own: dict[str, Calibrated]
     across: Quantiles | None
     context: dict[str, float]
     seen: Seen
@@ -149,12 +148,51 @@ class _Asked:
         places = columns.places(examples, settings, found.calls, names, add=False)
         said = anchors.interpolate(relatives.places, relatives.residual, places, errors=relatives.errors)
         linear, trees = parts.linear(fitted.parts, found.x, settings, fitted.settings)
-        value = np.exp(Answer(linear=linear, trees=trees, found=said).log(fitted.scale))
-        value = np.maximum(value, self._floor(examples, found))
+        given = Answer(linear=linear, trees=trees, found=said)
+        value = np.maximum(np.exp(given.log(fitted.scale)), self._floor(examples, found))
+        doubt = given.doubts()
+        single = kernels.answer(fitted.kernels, examples, settings, found.calls)
         return [
-            self._estimate(row, examples[row], found, settings[row], float(value[row]), said, relatives, places)
+            self._estimate(row, examples[row], found, settings[row], float(value[row]), said, relatives, places, doubt)
+            if (alone := self._single(single, row, said, relatives, places)) is None
+            else self._of_kernel(row, examples[row], found, settings[row], alone)
             for row in range(len(examples))
         ]
+
+    def _single(
+        self, single: Single | None, row: int, said: Found, relatives: _Relatives, places: Places
+    ) -> tuple[float, float, float] | None:
+        """What is known of a step of one kernel, unless the very same one was measured here."""
+        if single is None or np.isnan(single.value[row]):
+            return None
+        nearest = int(said.nearest[row])
+        same = nearest >= 0 and all(
+            part[nearest] == own[row]
+            for part, own in (
+                (relatives.places.model, places.model),
+                (relatives.places.setting, places.setting),
+                (relatives.places.group, places.group),
+            )
+        )
+        if same:
+            return None
+        return float(single.value[row]), float(single.low[row]), float(single.high[row])
+
+    def _of_kernel(
+        self, row: int, example: Example, found: Columns, setting: Setting, known: tuple[float, float, float]
+    ) -> Estimate:
+        why, _ = novelty.causes(example, self.fitted.seen)
+        value, low, high = known
+        return Estimate(
+            target=self.fitted.target,
+            value=value,
+            low=min(low, value),
+            high=max(high, value),
+            coverage=COVERAGE,
+            source=FITTED if setting.key in self.fitted.names.settings else TRANSFERRED,
+            terms=self._terms(found.x[row], setting, value),
+            novel=why,
+        )
 
     def _columns(self, examples: Sequence[Example]) -> Columns:
         return columns.of(examples, self.fitted.target, self.time)
@@ -189,7 +227,7 @@ class _Asked:
 
     def _estimate(
         self, row: int, example: Example, found: Columns, setting: Setting, value: float, said: Found,
-        relatives: _Relatives, places: Places,
+        relatives: _Relatives, places: Places, doubt: Floats,
     ) -> Estimate:  # fmt: skip
         fitted = self.fitted
         why, factor = novelty.causes(example, fitted.seen)
@@ -199,12 +237,15 @@ class _Asked:
         related = close and nearest >= 0
         anchored_here = related and relatives.places.setting[nearest] == places.setting[row]
         if related and not anchored_here:
-            wide, scale = fitted.across or _ACROSS, factor
+            wide = fitted.across or _ACROSS
+            low, high = wide.low, wide.high
+            if fitted.across is None and not measured_here:
+                # That nothing was measured there is in these errors already.
+                factor = max(1.0, factor / novelty.HARDWARE)
         else:
-            own = (fitted.own_near if close else fitted.own_far).get(setting.key)
-            wide = own or (fitted.near if close else fitted.far)
-            scale = float(spread(said.variance[row : row + 1], said.scatter[row : row + 1])[0]) * factor
-        low, high = wide.interval(np.array([value]), np.array([scale]))
+            ends = fitted.own.get(setting.key, fitted.calibrated).ends(doubt[row : row + 1])
+            low, high = (float(end[0]) for end in ends)
+        low, high = value * np.exp(low * factor), value * np.exp(high * factor)
         source = FITTED if measured_here else TRANSFERRED
         if anchored_here:
             source = ANCHORED
@@ -213,8 +254,8 @@ class _Asked:
         return Estimate(
             target=fitted.target,
             value=value,
-            low=min(float(low[0]), value),
-            high=_high(fitted.target, float(high[0]), value),
+            low=min(float(low), value),
+            high=_high(fitted.target, float(high), value),
             coverage=COVERAGE,
             source=source,
             terms=self._terms(found.x[row], setting, value),

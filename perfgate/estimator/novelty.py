@@ -19,7 +19,7 @@ from perfgate.records.hardware import CPU
 # Beyond this times the least or the most that was measured, a question is outside.
 _BEYOND = 1.5
 # Widening (of the logarithms of both ends) by cause.
-_OPERATOR, _CLASS, _HARDWARE, _KIND, _RATES, _SOFTWARE, _CONDITION = 1.5, 1.25, 1.5, 2.0, 1.5, 1.25, 1.25
+_OPERATOR, _CLASS, HARDWARE, _KIND, _RATES, _SOFTWARE, _CONDITION = 1.5, 1.25, 1.5, 2.0, 1.5, 1.25, 1.25
 # All causes together.
 _MOST = 3.0
 _NAMED = 3
@@ -105,11 +105,9 @@ def _machine(example: Example, known: Seen) -> list[tuple[str, float]]:
     found = []
     if machine.kind not in known.machine_kinds:
         text = f"unseen hardware: nothing was measured on {machine.name} nor on any {_word(machine.kind)}"
-        found.append((text, _HARDWARE * _KIND))
+        found.append((text, HARDWARE * _KIND))
     elif machine.name not in known.machines:
-        found.append(
-            (f"unseen hardware: nothing was measured on {machine.name}; its rates are carried over", _HARDWARE)
-        )
+        found.append((f"unseen hardware: nothing was measured on {machine.name}; its rates are carried over", HARDWARE))
     if machine.name not in known.machines and not (any(machine.flop_per_s.values()) and machine.bandwidth_bytes_per_s):
         found.append((f"unseen hardware: the rates of {machine.name} are not known", _RATES))
     return found

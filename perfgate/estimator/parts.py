@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perfgate.estimator import anchors, core, transfer
+from perfgate.estimator import anchors, core, intervals, transfer
 from perfgate.estimator.anchors import Found, Places
 from perfgate.estimator.core import PhysicalRegressor
 from perfgate.estimator.transfer import Setting
@@ -25,6 +25,8 @@ Whole = NDArray[np.intp]
 SPREAD = 0.7
 # Spread of one class's coefficient in one setting around what all settings have in common.
 _OWN_SPREAD = 0.4
+# Rows from which and up to which coefficients are fitted again (`_refine`): fewer say too little, more need it less.
+_REFINED = (150, 2000)
 # Measurements from which a setting has residual trees of its own.
 _TREES = 150
 
@@ -83,6 +85,11 @@ class Answer:
         result: Floats = np.log(self.linear) + (1 - part) * self.found.mean + part * self.trees
         return result
 
+    def doubts(self) -> Floats:
+        """(n, 4), see ``intervals.doubts``."""
+        found = self.found
+        return intervals.doubts(found.variance, found.distance, found.scatter, found.mean - self.trees)
+
 
 def fit(data: Data, *, trees: bool, seed: int) -> Parts:
     """Learn from all of ``data``."""
@@ -111,6 +118,8 @@ def fit(data: Data, *, trees: bool, seed: int) -> Parts:
             fit_intercept=False,
         )
         regressor.fit(x, y, groups=data.places.group[rows])
+        if _REFINED[0] <= len(rows) <= _REFINED[1]:
+            _refine(regressor, x, y, data.places.take(rows))
         residual[rows] = np.log(data.y[rows] / regressor.linear(x))
         done = np.concatenate([done, rows])
         regressors.append(regressor)
@@ -123,6 +132,24 @@ def fit(data: Data, *, trees: bool, seed: int) -> Parts:
         counts=tuple(int(counts[number]) for number in order),
         residual=residual,
     )
+
+
+def _refine(regressor: PhysicalRegressor, x: Floats, y: Floats, places: Places) -> None:
+    """The core's coefficients once more, with what relatives have in common taken off.
+
+    Ratios between relatives are what anchors need, and a family that is slower than its structure says would bend them.
+    The trees stay: they explain what is common.
+    """
+    residual = np.log(y / regressor.linear(x))
+    common = anchors.interpolate(places, residual, places, without_self=True).mean
+    again = PhysicalRegressor(
+        units=regressor.units,
+        spread=_OWN_SPREAD,
+        prior=tuple(_positive(regressor.coef_)),
+        residual=core.NEVER,
+        fit_intercept=False,
+    )
+    regressor.coef_ = again.fit(x, y * np.exp(-common)).coef_
 
 
 def linear(parts: Parts, x: Floats, setting: Sequence[Setting], settings: Sequence[Setting]) -> tuple[Floats, Floats]:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from perfgate import wire
 from perfgate.errors import UsageError
-from perfgate.estimator import features
+from perfgate.estimator import features, intervals, kernels
 from perfgate.estimator.anchors import Places
 from perfgate.estimator.columns import Names
 from perfgate.estimator.core import PhysicalRegressor
-from perfgate.estimator.intervals import Quantiles
+from perfgate.estimator.intervals import Calibrated, Quantiles
+from perfgate.estimator.kernels import Kernels
 from perfgate.estimator.model import Fitted, Model
 from perfgate.estimator.novelty import Seen
 from perfgate.estimator.parts import Parts
@@ -70,11 +71,18 @@ def loads(text: str) -> Model:
             key=str(tree["key"]),
             seed=int(tree["seed"]),
             notes=tuple(map(str, tree["notes"])),
-            fitted={target: _fitted(target, one) for target, one in tree["fitted"].items()},
+            fitted={target: _fitted(target, one) for target, one in _some(tree["fitted"]).items()},
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         msg = f"the estimator's file is damaged ({type(error).__name__}: {error}); {_FIT_AGAIN}"
         raise UsageError(msg) from None
+
+
+def _some(fitted: dict[str, Any]) -> dict[str, Any]:
+    if not fitted:
+        msg = "it estimates nothing"
+        raise ValueError(msg)
+    return fitted
 
 
 def _refuse(text: str) -> None:
@@ -130,11 +138,12 @@ def _fitted(target: str, tree: dict[str, Any]) -> Fitted:
         msg = "its features are those of another perfgate"
         raise ValueError(msg)
     settings = tuple(_setting(one) for one in tree["settings"])
-    return Fitted(
+    found = Fitted(
         target=target,
         columns=columns,
         units=units,
         parts=_parts(tree["parts"], units),
+        kernels=None if tree["kernels"] is None else kernels.checked(wire.from_tree(Kernels, tree["kernels"])),
         scale=float(tree["scale"]),
         settings=settings,
         names=Names(**{name: dict(one) for name, one in tree["names"].items()}),
@@ -145,16 +154,52 @@ def _fitted(target: str, tree: dict[str, Any]) -> Fitted:
         residual=_floats(tree["residual"]),
         errors=_floats(tree["errors"]),
         models=tuple(tree["models"]),
-        own_far={name: Quantiles(**one) for name, one in tree["own_far"].items()},
-        own_near={name: Quantiles(**one) for name, one in tree["own_near"].items()},
-        far=Quantiles(**tree["far"]),
-        near=Quantiles(**tree["near"]),
+        calibrated=_calibrated(tree["calibrated"]),
+        own={name: _calibrated(one) for name, one in tree["own"].items()},
         across=None if tree["across"] is None else Quantiles(**tree["across"]),
         context={kind: float(value) for kind, value in tree["context"].items()},
         seen=wire.from_tree(Seen, tree["seen"]),
         accuracy=wire.from_tree(Accuracy, tree["accuracy"]),
         errors_by_digest={name: float(value) for name, value in tree["errors_by_digest"].items()},
     )
+    _check(found)
+    return found
+
+
+def _check(found: Fitted) -> None:
+    """Raises ValueError where parts do not belong together: questions would end in a fault, or in nonsense."""
+    columns, kept, parts = len(found.columns), len(found.models), found.parts
+    places = found.places
+    counts = {
+        "units": (len(found.units), columns),
+        "relatives": ({len(one) for one in (found.residual, found.errors, places.z, *places.names())}, {kept}),
+        "coefficients": (
+            {len(one) for one in (parts.general, *parts.factors, *(each.coef_ for each in parts.regressors))},
+            {columns},
+        ),
+        "settings": (
+            {len(one) for one in (parts.numbers, parts.regressors, parts.factors, parts.counts)},
+            {len(parts.numbers)},
+        ),
+    }
+    wrong = [name for name, (has, wanted) in counts.items() if has != wanted]
+    if places.z.ndim != 2 or max(parts.numbers, default=0) >= len(found.settings) or min(parts.numbers, default=0) < 0:
+        wrong.append("places")
+    numbers = np.concatenate([parts.general, *(one.coef_ for one in parts.regressors), found.residual, [found.scale]])
+    if not np.isfinite(numbers).all():
+        wrong.append("numbers")
+    wrong += ["intervals" for one in (found.calibrated, *found.own.values()) if not _whole_calibration(one)]
+    if wrong:
+        msg = f"its {wrong[0]} do not fit together"
+        raise ValueError(msg)
+
+
+def _calibrated(tree: dict[str, Any]) -> Calibrated:
+    return Calibrated(**{name: _floats(one) for name, one in tree.items()})
+
+
+def _whole_calibration(one: Calibrated) -> bool:
+    return len(one.knots) == len(one.low) == len(one.high) > 0 and len(one.slopes) == 1 + intervals.DOUBTS
 
 
 def _setting(tree: dict[str, Any]) -> Setting:

@@ -170,6 +170,26 @@ def test_large_weights__are_counted_where_they_go_beyond_a_cache():
     assert row(small, large)["linear large weight bytes"] == 2 * 20e6
 
 
+def test_uncached_bytes__are_what_calls_move_beyond_a_cache_of_products_and_of_others():
+    small = pointwise(10**6)
+    large = pointwise(3 * 10**6, calls=2)
+    product = KernelGroup(
+        name="fc", kind="matmul", dtype="float32", flop=10**6, bytes=20 * 10**6, written_bytes=10**3, weight_bytes=10**6
+    )
+    assert "other uncached bytes" not in row(small)
+    found = row(small, large, product)
+    assert found["other uncached bytes"] == 2 * (24e6 - 8e6)
+    assert found["product uncached bytes"] == 20e6 - 8e6
+
+
+def test_uncached_bytes__of_products_move_at_the_rate_of_their_operands():
+    product = KernelGroup(name="fc", kind="matmul", dtype="float32", flop=1, bytes=28 * 10**6, weight_bytes=10**6)
+    (seconds,), names = features.ideal_seconds([example(product, pointwise(3 * 10**6))])
+    column = dict(zip(names, seconds, strict=True))
+    assert column["product uncached bytes"] == pytest.approx(20e6 / 28e6 * column["linear wide bytes read"])
+    assert column["other uncached bytes"] == pytest.approx(16e6 / 400e9)
+
+
 def test_ideal_seconds__take_the_rate_of_each_kernels_dtype():
     half = convolution(4, 64, 128, 28, 3, dtype="float16")
     wide = convolution(4, 64, 128, 28, 3)
@@ -256,6 +276,7 @@ def test_names__every_column_has_a_unit_and_a_class():
     assert {features.unit(name) for name in features.NAMES} == {"flop", "bytes", "calls", "step"}
     assert features.kernel_class("dense convolution wide bytes read") == classes.DENSE
     assert features.kernel_class("linear large weight bytes") == classes.LINEAR
+    assert features.kernel_class("product uncached bytes") == "product"
     with pytest.raises(KeyError):
         features.unit("softmax FLOP")
 

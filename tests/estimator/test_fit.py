@@ -217,7 +217,7 @@ def test_transfer__a_few_measurements_find_what_rates_do_not_say(measured, calib
         return np.median([abs(e.value / m.targets[STEP_TIME] - 1) for e, m in zip(found, rest, strict=True)])
 
     assert error(without) > 0.3
-    assert error(having) < 0.13
+    assert error(having) < 0.14
     assert {one.source for one in having.estimates([asked(each) for each in rest])} <= {FITTED, ANCHORED}
 
 

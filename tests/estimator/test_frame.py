@@ -99,6 +99,14 @@ def test_csv__defaults_are_those_of_the_documentation(table):
         ({"kernels": "{}", "flop.convolution": ""}, "line 2"),
         ({"flop.convolution": "", "bytes.convolution": "", "calls.convolution": ""}, "line 2: no kernels"),
         ({"batch": "0"}, "at least 1"),
+        ({"batch": "1.7"}, "line 2: batch is '1.7'; write a whole number"),
+        ({"mode": "inference"}, "line 2: mode is 'inference'; write infer"),
+        ({"machine_kind": "graphics"}, "line 2: machine_kind is 'graphics'"),
+        ({"utilisation": "85"}, "85 % is 0.85"),
+        ({"step_time": "1e-300"}, "line 2: step_time is 1e-300; a measured value lies between"),
+        ({"flop.convolution": "1e300"}, "line 2: kernels of kind convolution"),
+        ({"bandwidth_bytes_per_s": "300"}, "line 2: bandwidth_bytes_per_s is 300; write byte/s"),
+        ({"flop_per_s.float32": "30"}, "line 2: flop_per_s.float32 is 30; write FLOP/s"),
     ],
 )
 def test_csv__each_fault_is_named_with_its_place(table, change, words):
@@ -106,6 +114,34 @@ def test_csv__each_fault_is_named_with_its_place(table, change, words):
         frame.examples(table({**ROW, **change}))
     assert words in str(found.value)
     assert "steps.csv" in str(found.value)
+
+
+@pytest.mark.parametrize(("column", "value"), [("step_time", "2"), ("step_time", "0.002"), ("peak_memory", "900")])
+def test_csv__most_rows_in_another_unit_are_a_fault(table, column, value):
+    """Milliseconds or seconds for ns, MiB for bytes; one odd row among many is a measurement."""
+    row = {**ROW, "flop.convolution": "10e9", "weight_bytes": "1e8", "peak_memory": "9e8"}
+    wrong = {**row, column: value}
+    with pytest.raises(UsageError, match=rf"steps\.csv: {column} of 2 of 3 rows cannot be"):
+        frame.examples(table(row, wrong, wrong))
+    assert len(frame.examples(table(row, row, wrong))) == 3
+
+
+def test_csv__separated_by_semicolons_says_so(tmp_path):
+    (tmp_path / "steps.csv").write_text("model;machine\nnet;l4\n")
+    with pytest.raises(UsageError, match="by commas"):
+        frame.examples(tmp_path / "steps.csv")
+
+
+def test_json_lines__are_checked_like_tables(tmp_path):
+    one = steps.examples(1)[0]
+    for change, words in (
+        ({"machine": replace(one.machine, bandwidth_bytes_per_s=-1.0)}, "bandwidth_bytes_per_s is -1"),
+        ({"mode": "fast"}, "mode is 'fast'"),
+        ({"targets": {STEP_TIME: 1e30}}, "step_time is 1e\\+30"),
+    ):
+        frame.write_lines([replace(one, **change)], tmp_path / "steps.jsonl")
+        with pytest.raises(UsageError, match=rf"steps\.jsonl line 1: {words}"):
+            frame.examples(tmp_path / "steps.jsonl")
 
 
 def test_files__that_cannot_be_read_are_usage_errors(tmp_path):
