@@ -10,7 +10,7 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -23,6 +23,7 @@ from perfgate.bench.course import Course
 from perfgate.bench.laboratory import Experience, Laboratory
 from perfgate.bench.locks import Locks
 from perfgate.bench.nvml import Gpus
+from perfgate.bench.placing import Placer
 from perfgate.bench.probing import Prober
 from perfgate.bench.process import Trees
 from perfgate.bench.progress import Progress
@@ -36,6 +37,7 @@ from perfgate.bench.workers import Factory, FreshChild, Place, WorkerFailed, pla
 from perfgate.errors import MeasuringError
 from perfgate.records.evidence import SideEvidence, WorkloadEvidence
 from perfgate.records.hardware import MeasuredRoofline
+from perfgate.records.placing import Wanted
 from perfgate.records.policy import Plan
 from perfgate.records.protocol import Counted, Failed
 from perfgate.records.workload import ModelSpec, Workload
@@ -200,6 +202,23 @@ class Session:
         self._lock(ModelSpec(name="sample", device=tuple(devices)).workloads)
         try:
             yield Sampler(where, self._sides[side], self._watch)
+        finally:
+            where.end(side)
+
+    @contextmanager
+    def placing(
+        self, side: str, spec: ModelSpec, cut: Callable[[Wanted], None], *, devices: Sequence[str] = ()
+    ) -> Iterator[Placer]:
+        """A process that takes the model apart and times it on ``devices`` too. Raises MeasuringError and WorkerFailed.
+
+        Nothing else of perfgate measures on them meanwhile.
+        """
+        where = self._open()
+        self._lock(ModelSpec(name=spec.name, device=tuple({*spec.device, *devices})).workloads)
+        try:
+            process = FreshChild(where, self._sides[side], spec, spec.modules)
+            process.prepared()
+            yield Placer(process.child(), cut, spec.timeout_s)
         finally:
             where.end(side)
 

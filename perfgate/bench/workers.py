@@ -209,6 +209,11 @@ class Child:
         sampled: Sampled = self._link.ask(request, Sampled, self._where.limit_s(limit_s), phase=phase)
         return sampled
 
+    def place(self, request: object, limit_s: float, *, phase: str) -> object:
+        """One request of :mod:`perfgate.records.placing`. Raises :class:`WorkerFailed`."""
+        self._link.send(request, phase=phase)
+        return self._link.receive(ChildReply, object, self._where.limit_s(limit_s), phase=phase)
+
     def open(self, workload: Workload, spec: ModelSpec, *, probe: bool = False, real: bool = False) -> Opened:
         """Build, and warm up. Raises :class:`WorkerFailed`."""
         options = self._where.options

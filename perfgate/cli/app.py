@@ -21,6 +21,7 @@ COMMANDS = {
     "measure": "Measure only: writes measurements.json, no verdict.",
     "count": "F, M and I of one model, operator by operator.",
     "cost": "The cheapest hardware for one model within its limits.",
+    "place": "Which operator runs on which device and library.",
     "allocate": "The smallest or cheapest machine for one job.",
     "report": "Judge a measurements.json again and write the report.",
     "publish": "Judge on GitHub: comment, check run, summary, outputs.",

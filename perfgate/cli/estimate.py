@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from perfgate import units
-from perfgate.cli import options, verdict
+from perfgate.cli import options, requirements, verdict
 from perfgate.cli.progress import shown
 from perfgate.cli.text import plain, say
 from perfgate.errors import EXIT_PASS, UsageError
@@ -84,7 +85,7 @@ def fit(
     out = out or source.root / ESTIMATOR_FILE
     with shown(Console(stderr=True), quiet=quiet) as progress:
         progress.step("Reading examples", 0, 0, None)
-        found = estimator_command.examples(source)
+        found = estimator_command.examples(source, least=estimator_command.LEAST)
         if lines is not None:
             _write(found, lines)
         progress.step(f"Fitting {len(found)} examples", 0, 0, None)
@@ -106,32 +107,55 @@ def fit(
 
 
 @command.command("predict")
+@click.argument("models", nargs=-1, metavar="[MODEL]...")
 @_MODEL
 @_DATA
 @_TARGETS
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="NAMES",
+    help="Platforms, as a100-sxm-80gb,l4; here (this machine); all.  [default: [cost] devices, else here]",
+)
+@click.option("--inputs", multiple=True, metavar="SPEC", help="Input of MODEL, as of `perfgate count`.")
+@click.option("--mode", type=click.Choice(["infer", "train", "step"]), default=None, help="What one step is.")
+@click.option("--batch", "batches", default="", metavar="SIZES", help="Batch sizes, as 1,8,32.")
+@click.option("--dtype", "dtypes", default="", metavar="DTYPES", help="Dtypes, as float32,amp-bfloat16.")
+@click.option("--compile", "compiled", is_flag=True, help="Estimate torch.compile (fused kernels) beside eager.")
+@click.option("--threads", default="", metavar="LIST", help="Compute threads on CPUs, as 1,4.  [default: as measured]")
+@click.option("--python", default="", metavar="PATH", help="Interpreter that builds the model.")
+@_CONFIG
 @options.JSON
-def predict(model_file: Path | None, data: Path | None, targets: tuple[str, ...], as_json: bool) -> int:
-    """Estimate every row of --data; what it measured of itself is not looked at. Writes no file (no --out)."""
+@options.QUIET
+def predict(
+    models: tuple[str, ...], model_file: Path | None, data: Path | None, targets: tuple[str, ...], as_json: bool,
+    quiet: bool, config_file: str, **asked: Any,
+) -> int:  # fmt: skip
+    """Estimate a step of each MODEL, or every row of --data, on other hardware and this. Writes no file (no --out).
+
+    MODEL is what `perfgate count` takes: a model of perfgate.toml, module:callable with --inputs, or an .onnx file. It
+    is counted on this machine, and nothing is timed. What a row of --data measured of itself is not looked at. Exit
+    code 2: wrong arguments or configuration, or no fitted model; 3: MODEL cannot be built or run.
+    """
     from perfgate.pipeline import estimator_command, estimator_file
     from perfgate.pipeline.working_tree import ESTIMATOR_FILE
 
-    if data is None:
-        msg = "--data is missing: name the .csv or .jsonl file that has the questions (docs/estimator.md)"
-        raise UsageError(msg)
+    _check_asked(models, data, asked)
     model = estimator_file.read(model_file or options.here() / ESTIMATOR_FILE)
-    answers = estimator_command.predict(model, estimator_command.examples(_source(data, "", CONFIG_FILE)), targets)
+    estimator_command.check_targets(model, targets)
+    if data is not None:
+        questions = estimator_command.examples(_source(data, "", CONFIG_FILE))
+        headroom: dict[str, float] = {}
+    else:
+        questions, headroom = _questions(models, config_file, quiet=quiet, **asked)
+    answers = estimator_command.predict(model, questions, targets)
+    fits = [_fits(one, answer, headroom) for one, answer in answers]
     if as_json:
-        rows = [
-            {
-                "model": one.model, "mode": one.mode, "dtype": one.dtype, "compile": one.compile, "batch": one.batch,
-                "machine": one.machine.name, "threads": one.threads, **asdict(answer),
-            }
-            for one, answer in answers
-        ]  # fmt: skip
-        click.echo(json.dumps(rows))
+        click.echo(json.dumps([_row(*pair, fit) for pair, fit in zip(answers, fits, strict=True)]))
         return EXIT_PASS
     console = verdict.console()
-    console.print(_table(answers[:_SHOWN]))
+    console.print(_table(answers[:_SHOWN], fits))
     if len(answers) > _SHOWN:
         say(console, f"… {len(answers) - _SHOWN} more, which --json lists")
     for sentence in dict.fromkeys(sentence for _, answer in answers for sentence in answer.novel):
@@ -164,7 +188,8 @@ def evaluate(
 
     with shown(Console(stderr=True), quiet=quiet) as progress:
         progress.step("Reading examples", 0, 0, None)
-        found = estimator_command.examples(_source(data, store, config_file))
+        least = estimator_command.LEAST if model_file is None else 1
+        found = estimator_command.examples(_source(data, store, config_file), least=least)
         progress.step(f"Evaluating on {len(found)} examples", 0, 0, None)
         notes: tuple[str, ...] = ()
         if model_file is None:
@@ -179,6 +204,76 @@ def evaluate(
     for note in notes:
         say(console, f"Note: {note}")
     return EXIT_PASS
+
+
+def _check_asked(models: tuple[str, ...], data: Path | None, asked: dict[str, Any]) -> None:
+    """Raises UsageError where it is not clear what is asked."""
+    given = [f"--{_OPTIONS[name]}" for name, value in asked.items() if value]
+    if not models and data is None:
+        msg = (
+            "name a MODEL, as in `perfgate estimate predict resnet50 --device l4`, or the .csv or .jsonl file that has "
+            "the questions with --data (docs/estimator.md)"
+        )
+        raise UsageError(msg)
+    if data is not None and (models or given):
+        both = "MODEL" if models else given[0]
+        msg = f"--data and {both} both say what is asked; leave one of them out"
+        raise UsageError(msg)
+    if asked["inputs"] and len(models) > 1:
+        msg = "--inputs are those of one MODEL; ask for one at a time, or configure the models in perfgate.toml"
+        raise UsageError(msg)
+
+
+_OPTIONS = {
+    "devices": "device", "inputs": "inputs", "mode": "mode", "batches": "batch", "dtypes": "dtype",
+    "compiled": "compile", "threads": "threads", "python": "python",
+}  # fmt: skip
+
+
+def _questions(
+    models: tuple[str, ...], config_file: str, *, quiet: bool, devices: tuple[str, ...], inputs: tuple[str, ...],
+    mode: str | None, batches: str, dtypes: str, compiled: bool, threads: str, python: str,
+) -> tuple[list[Example], dict[str, float]]:  # fmt: skip
+    """The questions, and by model the share of memory that has to stay free."""
+    from perfgate.pipeline import estimator_questions as asking
+    from perfgate.pipeline.count import CountRequest
+    from perfgate.pipeline.request import Ports
+
+    request = asking.QuestionRequest(
+        models=tuple(dict.fromkeys(models)),
+        count=CountRequest(
+            root=options.here(),
+            entry="",
+            inputs=inputs,
+            mode=mode or "",
+            python=python,
+            fallback_python=options.own_python(os.environ),
+            config_file=config_file,
+        ),
+        batches=tuple(requirements.numbers("--batch", batches or None) or ()),
+        dtypes=tuple(options.read_dtype(text) for text in requirements.listed(dtypes)),
+        compiles=("eager", "default") if compiled else ("eager",),
+        devices=tuple(requirements.listed(",".join(devices))),
+        threads=tuple(requirements.numbers("--threads", threads or None) or ()),
+    )
+    with shown(Console(stderr=True), quiet=quiet) as progress:
+        found = asking.questions(request, Ports(progress=progress, environ=os.environ))
+    return found, {one.model: asking.headroom(request, one.model) for one in found}
+
+
+def _fits(one: Example, answer: Estimate, headroom: dict[str, float]) -> bool | None:
+    from perfgate.pipeline.estimator_questions import fits
+
+    if answer.target != PEAK_MEMORY:
+        return None
+    return fits(answer, one.machine.memory_bytes, headroom.get(one.model, 0.0))
+
+
+def _row(one: Example, answer: Estimate, fit: bool | None) -> dict[str, Any]:
+    return {
+        "model": one.model, "mode": one.mode, "dtype": one.dtype, "compile": one.compile, "batch": one.batch,
+        "machine": one.machine.name, "threads": one.threads, **asdict(answer), "fits": fit,
+    }  # fmt: skip
 
 
 def _source(data: Path | None, store: str, config_file: str) -> Source:
@@ -212,7 +307,7 @@ def _accuracies(console: Console, accuracy: dict[str, Accuracy], title: str) -> 
     console.print(table)
 
 
-def _table(answers: list[tuple[Example, Estimate]]) -> Table:
+def _table(answers: list[tuple[Example, Estimate]], fits: list[bool | None]) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in ("model", "machine", "run as", "target"):
         table.add_column(name, overflow="fold")
@@ -220,18 +315,22 @@ def _table(answers: list[tuple[Example, Estimate]]) -> Table:
         table.add_column(name, justify="right")
     table.add_column("from", overflow="fold")
     table.add_column("largest parts", overflow="fold")
-    for one, answer in answers:
+    for (one, answer), fit in zip(answers, fits, strict=False):
         unit = _UNITS[answer.target]
         values = [units.quantity(value, unit) for value in (answer.value, answer.low, answer.high)]
-        run = f"{one.mode} {one.batch} {one.dtype}{'' if one.compile == 'eager' else f' {one.compile}'}"
+        compiled = "" if one.compile == "eager" else f" {one.compile}"
+        threads = f", {one.threads} thread{'' if one.threads == 1 else 's'}" if one.threads else ""
+        run = f"{one.mode} {one.batch} {one.dtype}{compiled}{threads}"
         source = f"{answer.source} on {answer.anchor}" if answer.anchor else answer.source
         parts = ", ".join(f"{term.name} {units.quantity(term.value, unit)}" for term in answer.terms[:_TERMS])
         marks = f"{source} (!)" if answer.novel else source
+        # Only what a user has to know: that a device is too small.
+        target = f"{answer.target}, does not fit" if fit is False else answer.target
         cells = (
             one.model,
             one.machine.name,
             run,
-            answer.target,
+            target,
             values[0],
             f"{values[1]} to {values[2]}",
             marks,

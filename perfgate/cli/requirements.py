@@ -116,9 +116,9 @@ def cost_request(
             fallback_python=options.own_python(os.environ),
             config_file=config_file,
         ),
-        given=_given({**required, "counts": counts if counts == "all" else _numbers("--counts", counts)}),
-        batches=tuple(_numbers("--batch", batches or None) or ()),
-        dtypes=tuple(options.read_dtype(text) for text in _listed(dtypes)),
+        given=_given({**required, "counts": counts if counts == "all" else numbers("--counts", counts)}),
+        batches=tuple(numbers("--batch", batches or None) or ()),
+        dtypes=tuple(options.read_dtype(text) for text in listed(dtypes)),
         compiles=("eager", "default") if compiled else ("eager",),
         private=options.read_prices(prices, os.environ),
         load=load,
@@ -142,21 +142,21 @@ def _given(required: Mapping[str, Any]) -> dict[str, object]:
     for name, value in required.items():
         if value is not None:
             several = name.replace("_", "-") in _LISTS and value != "all"
-            found[name] = _listed(value) if several else value
+            found[name] = listed(value) if several else value
     return found
 
 
-def _listed(text: str) -> list[str]:
+def listed(text: str) -> list[str]:
     """The parts of ``a, b``."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _numbers(option: str, text: str | None) -> list[int] | None:
+def numbers(option: str, text: str | None) -> list[int] | None:
     """The numbers of ``1,8,32``, each once; None stays None. Raises UsageError."""
     if text is None:
         return None
     try:
-        return list(dict.fromkeys(values.read_batch(int(part)) for part in _listed(text)))
+        return list(dict.fromkeys(values.read_batch(int(part)) for part in listed(text)))
     except ValueError:
         shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
         msg = f"{option} {shown}: write whole numbers from 1 to {2**31 - 1} with commas, as in 1,8,32"

@@ -111,7 +111,22 @@ def command(
         _show(found)
     if found.end == "interrupted":
         return Interrupted.exit_code
-    return EXIT_PASS if found.recorded or found.known else MeasuringError.exit_code
+    if found.recorded or found.known:
+        return EXIT_PASS
+    raise MeasuringError(_nothing(found, budget))
+
+
+def _nothing(found: SampleSummary, budget: str) -> str:
+    """Why a run that was not stopped recorded nothing, and what to do."""
+    if found.failures:
+        first = found.failures[0]
+        return f"nothing was recorded: {first.condition} did not run ({first.phase}): {first.message}"
+    if found.end == "budget":
+        return f"nothing was recorded: --budget {budget} was over before the first condition was; give more"
+    return (
+        "nothing was recorded: no condition fits the budget and the free memory; give a longer --budget, free memory, "
+        "or allow more with --family, --mode and --dtype"
+    )
 
 
 def _seconds(text: str) -> float:

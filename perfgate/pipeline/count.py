@@ -49,7 +49,7 @@ class CountRequest:
 def count(request: CountRequest, ports: Ports) -> Graph:
     """The counted graph of one step. Raises UsageError, ConfigError and MeasuringError."""
     config = configuration(request.root, request.config_file)
-    spec = _specification(request, config)
+    spec = specification(request, config)
     return next(_graphs(request, spec, spec.workloads[:1], config, ports))
 
 
@@ -62,7 +62,7 @@ def count_grid(
     """
     config = configuration(request.root, request.config_file)
     # The largest batch size decides whether the inputs must say where it goes.
-    spec = _specification(replace(request, batch=max(batches) if batches else request.batch), config)
+    spec = specification(replace(request, batch=max(batches) if batches else request.batch), config)
     known = _known(request, config)
     batches = batches or ((request.batch,) if request.batch else known.batch)
     dtypes = dtypes or ((request.dtype,) if request.dtype else known.dtype)
@@ -116,7 +116,8 @@ def _of_modules(
             yield replace(counted.trace, notes=tuple(notes))
 
 
-def _specification(request: CountRequest, config: Config | None) -> ModelSpec:
+def specification(request: CountRequest, config: Config | None) -> ModelSpec:
+    """The one workload that a request means. Raises UsageError."""
     spec = _known(request, config)
     tree = _inputs(request.inputs) if request.inputs else spec.inputs
     if request.inputs:

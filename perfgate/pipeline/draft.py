@@ -24,6 +24,7 @@ from perfgate.records.evidence import (
     WorkloadEvidence,
 )
 from perfgate.records.hardware import MeasuredRoofline
+from perfgate.records.placement import PlacementReport
 from perfgate.records.policy import Plan, Policy
 
 
@@ -47,6 +48,7 @@ class Draft:
         # Not part of the evidence: an address may hold a password.
         self.store_url = ""
         self.unmeasured = ""
+        self.placement: PlacementReport | None = None
         self._ci = ci
         self._nonce = secrets.token_hex(8)
         self._started_at = utc_now()
@@ -77,6 +79,7 @@ class Draft:
             unmeasured=self.unmeasured,
             error=error,
             rooflines=self.rooflines,
+            placement=self.placement,
         )
 
 

@@ -15,9 +15,13 @@ from perfgate.estimator.model import Model
 from perfgate.pipeline import estimator_file
 from perfgate.pipeline.examples import NAMESPACES
 from perfgate.pipeline.examples import examples as of_records
+from perfgate.pipeline.sample_record import disturbed
 from perfgate.pipeline.working_tree import DEFAULT_STORE, configuration
 from perfgate.records.estimate import TARGETS, Accuracy, Estimate, Example
 from perfgate.store.open import open_store
+
+# Fewer examples teach nothing.
+LEAST = fitting.LEAST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +34,9 @@ class Source:
     config_file: str = "perfgate.toml"
 
 
-def examples(source: Source) -> list[Example]:
-    """Measured examples. Raises UsageError, ConfigError and StoreError; nothing found is a UsageError too."""
+def examples(source: Source, *, least: int = 1) -> list[Example]:
+    """Measured examples, at least so many. Raises UsageError, ConfigError and StoreError."""
+    noisy = 0
     if source.data is not None:
         found = frame.examples(source.data)
         where = str(source.data)
@@ -39,12 +44,20 @@ def examples(source: Source) -> list[Example]:
         url = source.store or _configured(source)
         with open_store(url) as store:
             where = store.name
-            found = of_records(one for space in NAMESPACES for one in store.newest(namespace=space))
-    if not found:
-        msg = (
-            f"{where}: no measured examples in it; run `perfgate sample` or the gate with this store, "
-            "or name a file with --data"
-        )
+            records = [one for space in NAMESPACES for one in store.newest(namespace=space, each_threads=True)]
+        found, noisy = of_records(records), sum(map(disturbed, records))
+    if len(found) < least:
+        many = f"{len(found)} measured examples" if len(found) != 1 else "1 measured example"
+        needed = f"{many} in it, and {least} are needed" if found else "no measured examples in it"
+        remedy = "run `perfgate sample` or the gate with this store, or name a file with --data"
+        if noisy:
+            remedy = (
+                f"other programs took the processors while {noisy} records were made, so that these teach nothing: "
+                "run `perfgate sample` on a quiet machine"
+            )
+        if source.data is not None:
+            remedy = "add rows (docs/estimator.md says what a row holds), or learn from the database without --data"
+        msg = f"{where}: {needed}; {remedy}"
         raise UsageError(msg)
     return found
 
@@ -65,6 +78,15 @@ def fit(
     if not chosen.kept:
         estimator_file.write(chosen.model, out)
     return chosen
+
+
+def check_targets(model: Model, targets: Sequence[str]) -> None:
+    """Raises UsageError where the model does not estimate one of them."""
+    lacking = [target for target in targets if target not in model.fitted]
+    if lacking:
+        known = ", ".join(model.fitted)
+        msg = f"--target {lacking[0]}: the fitted model estimates {known} only; fit it on examples that measure it"
+        raise UsageError(msg)
 
 
 def predict(model: Model, asked: Sequence[Example], targets: Sequence[str] = ()) -> list[tuple[Example, Estimate]]:

@@ -19,6 +19,7 @@ from perfgate.estimator import fit
 from perfgate.estimator.model import Model
 from perfgate.hardware import catalogue
 from perfgate.pipeline import estimator_file
+from perfgate.pipeline.estimator_questions import fits
 from perfgate.pipeline.examples import NAMESPACES, example, examples, of_platform
 from perfgate.pipeline.working_tree import ESTIMATOR_FILE
 from perfgate.records.baseline import BaselineRecord
@@ -86,7 +87,7 @@ def report(
 def _teaching(store: BaselineStore, nonce: str) -> Iterable[BaselineRecord]:
     """Records of other runs: an estimate of this run must not know its result."""
     for namespace in NAMESPACES:
-        yield from (record for record in store.newest(namespace=namespace) if record.run_nonce != nonce)
+        yield from store.newest(namespace=namespace, each_threads=True, but_run=nonce)
 
 
 def _model(known: Sequence[Example], root: Path) -> fit.Choice:
@@ -162,10 +163,8 @@ def _devices(question: Example, model: Model, requirements: Requirements) -> Ite
         if step_time is None:
             continue
         memory = _finite(model.estimate(there, PEAK_MEMORY)) if PEAK_MEMORY in model.accuracy else None
-        size = platform.memory_bytes
-        free = None if size is None else size * (1 - requirements.memory_headroom)
-        fits = None if memory is None or free is None else memory.high <= free
-        yield DeviceEstimate(platform=name, step_time=step_time, memory=memory, fits=fits)
+        fit = fits(memory, platform.memory_bytes, requirements.memory_headroom)
+        yield DeviceEstimate(platform=name, step_time=step_time, memory=memory, fits=fit)
 
 
 def _finite(found: Estimate) -> Estimate | None:

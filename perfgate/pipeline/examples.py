@@ -74,12 +74,19 @@ def group_of(record: BaselineRecord) -> str:
 
 def machine(record: BaselineRecord, threads: int, rooflines: Sequence[MeasuredRoofline] = ()) -> Machine:
     """The device of a record: its probe's rates, else the catalogue's, else none (0 where nobody knows)."""
-    device = record.workload.device
-    known = recognised(record.hardware, device)
+    return of_hardware(record.hardware, record.hardware_id, record.workload.device, threads, rooflines)
+
+
+def of_hardware(
+    hardware: Mapping[str, str], hardware_id: str, device: str, threads: int,
+    rooflines: Sequence[MeasuredRoofline] = (),
+) -> Machine:  # fmt: skip
+    """``device`` (``cpu``, ``cuda:N``) of a machine with the facts ``hardware``, as :func:`machine` says."""
+    known = recognised(hardware, device)
     platform = None if known is None else known.platform
     share = 1.0 if known is None else known.share
     kind = CPU if device == CPU_DEVICE else GPU
-    name = platform.name if platform is not None else f"{record.hardware_id}/{device}"
+    name = platform.name if platform is not None else f"{hardware_id}/{device}"
     probe = next((one for one in rooflines if one.device == device and (kind != CPU or one.threads == threads)), None)
     if probe is not None:
         return Machine(

@@ -104,7 +104,6 @@ def sample(request: SampleRequest, ports: Ports, *, doubt: Doubt | None = None) 
     ``doubt`` None: the next condition is the one that is least like all that ran. Ctrl-C ends the run, and what was
     recorded by then stays. Raises UsageError, ConfigError, StoreError, and MeasuringError where nothing can run.
     """
-    begun = time.monotonic()
     config = configuration(request.root, request.config_file)
     side = config.side if config is not None else SideConfig(source="defaults")
     url = request.store_url or (config.store_url if config is not None else "") or default_store(request.root)
@@ -116,7 +115,8 @@ def sample(request: SampleRequest, ports: Ports, *, doubt: Doubt | None = None) 
                 opened(request.root, side, ports, python=python) as session,
                 session.sampling(HEAD, request.space.devices) as sampler,
             ):
-                run = _Run(request, ports, store, session, sampler, doubt, begun)
+                # Not before: another perfgate on this machine may have been waited for, which spends no budget.
+                run = _Run(request, ports, store, session, sampler, doubt, time.monotonic())
                 end = run.all()
         except KeyboardInterrupt:
             if run is None:

@@ -10,7 +10,7 @@ from perfgate.bench.session import SIDES, Options, Session, Side, Work
 from perfgate.changes import harness, setup, touched, worktrees
 from perfgate.gate.limits import hardware_names
 from perfgate.gate.plan import Cell, make_plan, tolerances
-from perfgate.pipeline import graphs
+from perfgate.pipeline import graphs, place_gate
 from perfgate.pipeline.draft import Draft
 from perfgate.pipeline.graphs import SideGraphs
 from perfgate.pipeline.request import MeasureRequest, Ports
@@ -50,6 +50,16 @@ def measure_sides(draft: Draft, sources: Sources, request: MeasureRequest, ports
             except KeyboardInterrupt:
                 draft.workloads = (*draft.workloads, *session.partial())
                 raise
+        if "head" in sides and place_gate.wanted(draft.policy, request.ci.event if request.ci else ""):
+            # After the session: placing locks the machine anew.
+            head = place_gate.Head(
+                side=sides["head"],
+                specs=sources.specs("head"),
+                policy=draft.policy,
+                hardware_id=draft.environment.hardware_id,
+                root=sources.git.root,
+            )
+            draft.placement = place_gate.searched(draft.workloads, head, ports)
 
 
 def side_config(sources: Sources, side: str) -> SideConfig:
@@ -94,7 +104,7 @@ def _prepare(sources: Sources, trees: worktrees.Checkouts, ports: Ports) -> tupl
 def _options(sources: Sources, request: MeasureRequest) -> Options:
     threads = side_config(sources, "base").threads or machine.default_threads()
     seed = request.seed if request.seed is not None else secrets.randbelow(2**31)
-    return Options(seed=seed, threads=threads, cpus=machine.default_cpus())
+    return Options(seed=seed, threads=threads, cpus=machine.default_cpus(threads))
 
 
 def _first_look(

@@ -21,6 +21,7 @@ from perfgate.records.workload import SideConfig
 FOLDER = Path(".perfgate")
 DEFAULT_STORE = FOLDER / "baselines.sqlite"
 ESTIMATOR_FILE = FOLDER / "estimator.json"
+PLACEMENTS_FILE = FOLDER / "placements.json"
 
 
 def own_folder(root: Path) -> Path:
@@ -43,18 +44,23 @@ def default_store(root: Path) -> str:
     return str(path)
 
 
+def working_side(root: Path, side: SideConfig, ports: Ports, *, python: str, folder: Path) -> Side:
+    """The working tree as a side; ``folder`` takes what preparing it writes. Raises MeasuringError."""
+    # `setup` may change what is installed, which a question must not do.
+    asked = replace(side, setup="", python=python)
+    prepared = setup.prepare_side(
+        asked, root, root, name=HEAD, cache_dir=folder, log=folder / "setup.log", environ=ports.environ
+    )
+    if isinstance(prepared, Failed):
+        raise MeasuringError(prepared.message)
+    return Side(name=HEAD, checkout=root, repository=root, python=prepared.python, config=asked)
+
+
 @contextmanager
 def opened(root: Path, side: SideConfig, ports: Ports, *, python: str) -> Iterator[Session]:
     """A session whose only side, ``head``, is the working tree. Raises MeasuringError where it cannot be started."""
-    # `setup` may change what is installed, which a question must not do.
-    asked = replace(side, setup="", python=python)
     with tempfile.TemporaryDirectory(prefix="perfgate-") as folder:
-        prepared = setup.prepare_side(
-            asked, root, root, name=HEAD, cache_dir=Path(folder), log=Path(folder) / "setup.log", environ=ports.environ
-        )
-        if isinstance(prepared, Failed):
-            raise MeasuringError(prepared.message)
-        runner = Side(name=HEAD, checkout=root, repository=root, python=prepared.python, config=asked)
+        runner = working_side(root, side, ports, python=python, folder=Path(folder))
         options = Options(threads=side.threads or machine.default_threads(), environ=ports.environ)
         with Session({HEAD: runner}, run_dir=Path(folder) / "run", options=options, progress=ports.progress) as session:
             yield session

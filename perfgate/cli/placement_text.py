@@ -1,0 +1,158 @@
+"""A placement for people: what was recommended, what each library takes, and what was measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from perfgate import units
+from perfgate.cli.text import plain, say
+from perfgate.report import placements
+
+if TYPE_CHECKING:
+    from perfgate.pipeline.place import Placed
+
+_NS = 1e9
+# Kinds of operators that a library does not take, which a row names.
+_NAMED = 3
+_MOST_NOTES = 8
+
+
+def tree(found: Placed) -> dict[str, Any]:
+    """Everything as JSON."""
+    return {
+        "plan": None if found.plan is None else asdict(found.plan),
+        "nodes": [
+            {"name": node.name, "kind": node.kind, "target": found.problem.targets[target].name}
+            for node, target in zip(found.lowered.nodes, found.answer.targets, strict=True)
+        ],
+        "predicted_s": found.answer.value,
+        "bound_s": found.answer.bound,
+        "optimal": found.answer.optimal,
+        "gap": found.answer.gap,
+        "singles": [asdict(one) for one in found.singles],
+        "wholes": [asdict(one) for one in found.profiled.wholes],
+        "targets": [asdict(one) for one in found.profiled.targets],
+        "borders": [asdict(one) for one in found.profiled.borders],
+        "supports": [asdict(one) for one in found.supports],
+        "libraries": [asdict(one) for one in found.lowered.libraries],
+        "candidates": [
+            {
+                "name": one.name,
+                "predicted_s": one.predicted_s,
+                "pieces": len(one.parts),
+                "difference": one.built.plan.difference,
+                "raced": None if one.raced is None else asdict(one.raced),
+            }
+            for one in found.candidates
+        ],
+        "history": [asdict(one) for one in found.answer.history],
+        "notes": list(found.notes),
+        "seconds": found.seconds,
+    }
+
+
+def show(console: Console, found: Placed, out: Path | None) -> None:
+    """Prints the table form: the verdict first, then why."""
+    plan = found.plan
+    if plan is None:
+        say(console, f"No placement keeps the limits: {found.answer.problem}")
+        console.print(_targets(found))
+        return
+    if plan.recommended and plan.faster is not None:
+        low, high = (units.percent(end, sign=True) for end in plan.faster)
+        say(console, f"{plan.model}: {placements.words(plan)}")
+        say(
+            console,
+            f"{_time(plan.measured_s)} a step measured ({_time(plan.predicted_s)} predicted), "
+            f"{plan.best_single} alone {_time(plan.single_s)}: {low} to {high}",
+        )
+    else:
+        say(console, f"{plan.model}: all on {plan.best_single}, {_time(plan.single_s)} a step")
+        say(console, _why(found))
+    say(console, _proof(found))
+    console.print(_targets(found))
+    measured = [one for one in found.candidates if one.raced is not None]
+    if measured:
+        console.print(_candidates(found))
+    for note in found.notes[:_MOST_NOTES]:
+        say(console, note, style="dim")
+    if len(found.notes) > _MOST_NOTES:
+        say(console, f"… {len(found.notes) - _MOST_NOTES} more notes; --json has all", style="dim")
+    if out is not None:
+        say(console, f"Plan: {out}; deploy it with perfgate place --apply {out} --to DIR")
+
+
+def _why(found: Placed) -> str:
+    others = [one for one in found.candidates[1:] if one.raced is not None]
+    if others:
+        return (
+            f"The best mixed placement ({_time(others[0].predicted_s)} predicted) is not certainly faster when measured"
+        )
+    if len(found.candidates) > 1:
+        return "The best mixed placement was not measured, so it is not recommended"
+    return "No mixed placement is predicted to be faster"
+
+
+def _proof(found: Placed) -> str:
+    answer = found.answer
+    took = units.duration(answer.elapsed_s * _NS)
+    if answer.optimal:
+        return f"By the cost model no placement is faster (proven in {took})"
+    count = f"{units.quantity(answer.evaluations, 'count')} placements evaluated in {took}"
+    return f"By the cost model nothing is more than {units.percent(answer.gap)} faster ({count}; {answer.stopped})"
+
+
+def _targets(found: Placed) -> Table:
+    table = Table(title="One target for everything", title_justify="left", box=None, pad_edge=False)
+    for name in ("Target", "Takes", "Step", "Predicted", "Does not take"):
+        table.add_column(name, justify="left" if name in {"Target", "Does not take"} else "right")
+    wholes = {one.target: one for one in found.profiled.wholes}
+    predicted = {one.target: one.value for one in found.singles}
+    for target in found.profiled.targets:
+        refused = [one for one in found.supports if one.target == target.name and one.reason]
+        asked = {one.signature for one in found.supports if one.target == target.name}
+        kinds = Counter(one.kind for one in refused)
+        named = ", ".join(kind for kind, _ in kinds.most_common(_NAMED))
+        whole = wholes.get(target.name)
+        value = predicted.get(target.name)
+        table.add_row(
+            Text(plain(target.name)),
+            f"{len(asked) - len(refused)} of {len(asked)}",
+            "–" if whole is None or whole.seconds is None else _time(whole.seconds),
+            "–" if value is None else _time(value),
+            Text(plain(named)),
+        )
+    for library in found.lowered.libraries:
+        if library.missing:
+            table.add_row(Text(plain(library.name)), "", "", "", Text(plain(library.missing)))
+    return table
+
+
+def _candidates(found: Placed) -> Table:
+    table = Table(title="Deployed and measured", title_justify="left", box=None, pad_edge=False)
+    for name in ("Candidate", "Pieces", "Predicted", "Measured", "Against the single", "Difference"):
+        table.add_column(name, justify="left" if name == "Candidate" else "right")
+    for one in found.candidates:
+        raced = one.raced
+        change = "" if raced is None else " to ".join(units.percent(end, sign=True) for end in raced.faster)
+        difference = one.built.plan.difference
+        table.add_row(
+            Text(plain(one.name)),
+            str(len(one.parts)),
+            _time(one.predicted_s),
+            "" if raced is None else _time(raced.plan_s),
+            change,
+            "" if difference is None else f"{difference:.1e}",
+        )
+    return table
+
+
+def _time(seconds: float | None) -> str:
+    return "–" if seconds is None else units.duration(seconds * _NS)

@@ -1,0 +1,92 @@
+"""What a worker found out about a model's operators in; the problem that is searched out, and its answer as parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from perfgate.placement import pieces
+from perfgate.records.placement import Device, Node, Placement, Problem, Target
+from perfgate.records.placing import Lowered, LoweredNode, Part, Profiled
+
+
+def targets(
+    lowered: Lowered, *, devices: Sequence[str], libraries: Sequence[str], threads: Sequence[int]
+) -> tuple[Target, ...]:
+    """Every library that is there on every device that is wanted; on a CPU with each number of threads.
+
+    ``libraries`` empty: all of them. The compiler takes what no library takes, else the first library does.
+    """
+    there = [one for one in lowered.libraries if not one.missing and one.device in devices]
+    wanted = [one for one in there if not libraries or one.name in libraries]
+    compiler = next((one for one in wanted if one.compiler), wanted[0] if wanted else None)
+    return tuple(
+        Target(
+            name=f"{one.name} {one.device}" + (f" {count}" if count and len(threads) > 1 else ""),
+            library=one.name,
+            device=one.device,
+            threads=count,
+            default=one is compiler and count == threads[0],
+            whole=one.whole,
+        )
+        for one in wanted
+        for count in (threads if one.device == "cpu" else (0,))
+    )
+
+
+def problem(
+    lowered: Lowered, profiled: Profiled, devices: Sequence[Device], *, objective: str, latency_s: float | None = None
+) -> Problem:
+    """Nodes with their times in place: alone, times what makes a target's nodes add up to its whole model."""
+    factors = {whole.target: whole.factor for whole in profiled.wholes}
+    seconds = {(one.signature, one.target): one.seconds * factors.get(one.target, 1.0) for one in profiled.times}
+    size = {name: value.bytes for value in lowered.values for name in (value.name,)}
+    return Problem(
+        nodes=tuple(
+            Node(
+                name=node.name,
+                seconds=tuple(seconds.get((node.signature, target.name)) for target in profiled.targets),
+                sources=node.sources,
+                output_bytes=float(sum(size.get(name, 0) for name in node.outputs)),
+                memory_bytes=float(node.weight_bytes),
+                together=_together(node),
+                kind=node.kind,
+                signature=node.signature,
+            )
+            for node in lowered.nodes
+        ),
+        devices=tuple(devices),
+        targets=profiled.targets,
+        borders=profiled.borders,
+        objective=objective,
+        latency_s=latency_s,
+    )
+
+
+def cautious(given: Problem, factor: float) -> Problem:
+    """The same with borders and pieces ``factor`` times as dear: an answer with fewer of them."""
+    return replace(
+        given,
+        targets=tuple(replace(one, piece_s=one.piece_s * factor) for one in given.targets),
+        borders=tuple(
+            replace(
+                one,
+                send_s=one.send_s * factor,
+                receive_s=one.receive_s * factor,
+                send_s_per_byte=one.send_s_per_byte * factor,
+                receive_s_per_byte=one.receive_s_per_byte * factor,
+            )
+            for one in given.borders
+        ),
+    )
+
+
+def parts(given: Problem, found: Placement | Sequence[int]) -> tuple[Part, ...]:
+    """The pieces in order of execution."""
+    chosen = found.targets if isinstance(found, Placement) else tuple(found)
+    return tuple(Part(target=given.targets[chosen[nodes[0]]].name, nodes=nodes) for nodes in pieces.cut(given, chosen))
+
+
+def _together(node: LoweredNode) -> str:
+    """A tensor that is changed in place belongs with all who read it; what only shares weights with its likes."""
+    return node.state or node.together
