@@ -15,13 +15,16 @@ CONVOLUTION = "convolution"
 RESIDUAL = "residual"
 DEPTHWISE = "depthwise"
 UNET = "unet"
+BRANCHES = "branches"
 DENSE = "fully-connected"
 EMBEDDING = "embedding"
 RECURRENT = "recurrent"
 ENCODER = "encoder"
 DECODER = "decoder"
 PATCHES = "patches"
-FAMILIES = (CONVOLUTION, RESIDUAL, DEPTHWISE, UNET, DENSE, EMBEDDING, RECURRENT, ENCODER, DECODER, PATCHES)
+FAMILIES = (
+    CONVOLUTION, RESIDUAL, DEPTHWISE, UNET, BRANCHES, DENSE, EMBEDDING, RECURRENT, ENCODER, DECODER, PATCHES,
+)  # fmt: skip
 
 # Optimisers of a training step, by name.
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")

@@ -48,6 +48,10 @@ Parameter = Choice | Range
 
 _RESOLUTION = Range("resolution", 32, 224, 16)
 _STEM = Choice("stem", (1, 2, 2, 4))
+# Most networks of practice pool over 3 x 3 pixels, which costs far more than 2 x 2.
+_WINDOW = Choice("window", (2, 3, 3))
+_POOL = Choice("pool", (0, 1))
+_DROPOUT = Choice("dropout", (0, 1))
 _HEADS = Range("heads", 2, 16)
 _HEAD_SIZE = Choice("head_size", (32, 64, 64, 128))
 _EXPANSION = Choice("expansion", (2, 4, 4))
@@ -57,21 +61,25 @@ _VOCABULARY = Range("vocabulary", 1_000, 50_000, 100)
 SPACE: dict[str, tuple[Parameter, ...]] = {
     sampling.CONVOLUTION: (
         Range("depth", 2, 20), Range("width", 8, 128, 8), Choice("kernel", (3, 3, 3, 1, 5, 7)), _RESOLUTION, _STEM,
-        Choice("stages", (1, 2, 3, 4, 5)), Choice("normalise", (1, 1, 0)),
+        Choice("stages", (1, 2, 3, 4, 5)), Choice("normalise", (1, 1, 0)), _WINDOW, _DROPOUT,
     ),
     sampling.RESIDUAL: (
         Choice("stages", (1, 2, 3, 4)), Range("blocks", 1, 6), Range("width", 16, 128, 16),
         Choice("kernel", (3, 3, 3, 5)), _RESOLUTION, _STEM, Choice("bottleneck", (0, 1)),
-        Choice("groups", (1, 1, 1, 2, 8, 16)),
+        Choice("groups", (1, 1, 1, 2, 8, 16)), _POOL, _DROPOUT,
     ),
     sampling.DEPTHWISE: (
         Choice("stages", (1, 2, 3, 4, 5)), Range("blocks", 1, 5), Range("width", 8, 64, 8),
         Choice("expansion", (1, 2, 4, 6)), Choice("kernel", (3, 3, 5, 7)), _RESOLUTION, _STEM,
-        Choice("squeeze", (0, 1)),
+        Choice("squeeze", (0, 1)), _DROPOUT,
     ),
     sampling.UNET: (
         Choice("levels", (1, 2, 3, 4)), Choice("blocks", (1, 2, 2, 3)), Range("width", 8, 64, 8),
         Choice("kernel", (3, 3, 3, 1)), Range("resolution", 32, 256, 16),
+    ),
+    sampling.BRANCHES: (
+        Choice("join", (0, 1, 2)), Choice("stages", (1, 2, 3, 4)), Range("blocks", 1, 6), Range("width", 16, 128, 16),
+        Choice("kernel", (3, 3, 3, 5)), _RESOLUTION, _STEM, _POOL, _DROPOUT,
     ),
     sampling.DENSE: (
         Range("inputs", 32, 25_088, 32), Range("depth", 1, 8), Range("width", 32, 4_096, 32),
@@ -99,8 +107,10 @@ SPACE: dict[str, tuple[Parameter, ...]] = {
 # Items of one step: rows of features are cheap, images and sequences are not.
 _BATCHES = {sampling.DENSE: Range("batch", 1, 1_024), sampling.EMBEDDING: Range("batch", 1, 2_048)}
 _BATCH = Range("batch", 1, 64)
+# Services run one item at a time, and libraries choose other kernels for it.
+_ALONE_SHARE = 0.2
 
-_STAGED = frozenset({sampling.CONVOLUTION, sampling.RESIDUAL, sampling.DEPTHWISE})
+_STAGED = frozenset({sampling.CONVOLUTION, sampling.RESIDUAL, sampling.DEPTHWISE, sampling.BRANCHES})
 
 
 def network(family: str, places: Sequence[float]) -> Network:
@@ -111,6 +121,7 @@ def network(family: str, places: Sequence[float]) -> Network:
     chosen = {one.name: one.at(place) for one, place in zip(SPACE[family], places, strict=True)}
     if family in _STAGED:
         size = math.ceil(chosen["resolution"] / chosen["stem"])
+        size = math.ceil(size / 2) if chosen.get("pool") else size
         most = 1 + int(math.log2(size / _SMALLEST_MAP))
         chosen["stages"] = min(chosen["stages"], most)
     if family == sampling.CONVOLUTION:
@@ -120,5 +131,7 @@ def network(family: str, places: Sequence[float]) -> Network:
 
 
 def batch(family: str, place: float) -> int:
-    """The batch size at ``place`` in [0, 1)."""
-    return _BATCHES.get(family, _BATCH).at(place)
+    """The batch size at ``place`` in [0, 1): a fifth of them 1, the rest even on a logarithmic scale."""
+    if place < _ALONE_SHARE:
+        return 1
+    return _BATCHES.get(family, _BATCH).at((place - _ALONE_SHARE) / (1 - _ALONE_SHARE))

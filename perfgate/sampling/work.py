@@ -80,7 +80,7 @@ def _convolution(made: Work, given: Parameters) -> None:
     made.convolve(_CHANNELS, width, given["kernel"], size, after=after)
     for stage in range(given["stages"]):
         if stage:
-            size //= 2
+            size = size // 2 if given.get("window", 2) == 2 else _half(size)
             made.result(width * size**2)
         for _ in range(max(1, given["depth"] // given["stages"])):
             made.convolve(width, given["width"] << stage, given["kernel"], size, after=after)
@@ -91,6 +91,9 @@ def _convolution(made: Work, given: Parameters) -> None:
 def _residual(made: Work, given: Parameters) -> None:
     size, inputs, kernel, groups = _stem(given), given["width"], given["kernel"], given["groups"]
     made.convolve(_CHANNELS, inputs, kernel, size)
+    if given.get("pool"):
+        size = _half(size)
+        made.result(inputs * size**2)
     for stage in range(given["stages"]):
         for block in range(given["blocks"]):
             width = given["width"] << stage
@@ -147,6 +150,55 @@ def _unet(made: Work, given: Parameters) -> None:
             made.convolve(wide if number else 2 * wide, wide, given["kernel"], size)
         inputs = wide
     made.convolve(inputs, 1, 1, size, after=0)
+
+
+def _branches(made: Work, given: Parameters) -> None:
+    size, inputs, kernel = _stem(given), given["width"], given["kernel"]
+    made.convolve(_CHANNELS, inputs, 3, size)
+    if given["pool"]:
+        size = _half(size)
+        made.result(inputs * size**2)
+    for stage in range(given["stages"]):
+        width = given["width"] << stage
+        if stage:
+            made.convolve(inputs, width, 1, size)
+            inputs, size = width, _half(size)
+            made.result(inputs * size**2)
+        for _ in range(given["blocks"]):
+            inputs = _JOINS[given["join"]](made, inputs, width, kernel, size)
+    made.multiply(1, inputs, _CLASSES, after=1)
+
+
+def _parallel(made: Work, inputs: int, width: int, kernel: int, size: int) -> int:
+    part = width // 4
+    for _ in range(3):
+        made.convolve(inputs, part, 1, size)
+    made.convolve(part, 2 * part, kernel, size)
+    made.result(inputs * size**2)
+    made.result(width * size**2)
+    return width
+
+
+def _growing(made: Work, inputs: int, width: int, kernel: int, size: int) -> int:
+    part = width // 4
+    made.weights += 2 * inputs
+    made.result(inputs * size**2, 2)
+    made.convolve(inputs, 2 * part, 1, size)
+    made.convolve(2 * part, part, kernel, size, after=0)
+    made.result((inputs + part) * size**2)
+    return inputs + part
+
+
+def _shuffled(made: Work, inputs: int, width: int, kernel: int, size: int) -> int:  # noqa: ARG001 - as the others
+    half = inputs // 2
+    made.convolve(half, half, 1, size)
+    made.convolve(half, half, kernel, size, groups=half, after=1)
+    made.convolve(half, half, 1, size)
+    made.result(inputs * size**2, 2)
+    return inputs
+
+
+_JOINS = (_parallel, _growing, _shuffled)
 
 
 def _dense(made: Work, given: Parameters) -> None:
@@ -216,6 +268,7 @@ _FAMILIES: dict[str, Callable[[Work, Parameters], None]] = {
     sampling.RESIDUAL: _residual,
     sampling.DEPTHWISE: _depthwise,
     sampling.UNET: _unet,
+    sampling.BRANCHES: _branches,
     sampling.DENSE: _dense,
     sampling.EMBEDDING: _embedding,
     sampling.RECURRENT: _recurrent,

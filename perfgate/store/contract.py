@@ -87,8 +87,14 @@ class BaselineStore(ABC):
         """Up to ``limit`` records of a workload, the last to arrive first. ``hardware_id`` None: any."""
 
     @abstractmethod
-    def newest(self, *, namespace: str = NAMESPACE_BASE) -> tuple[BaselineRecord, ...]:
-        """For each model, workload and hardware the record that arrived last, in order of these keys."""
+    def newest(
+        self, *, namespace: str = NAMESPACE_BASE, each_threads: bool = False, but_run: str | None = None
+    ) -> tuple[BaselineRecord, ...]:
+        """For each model, workload and hardware the record that arrived last, in order of these keys.
+
+        ``each_threads``: and for each number of compute threads (``resources["threads"]``), which a workload does
+        not say; ascending as text within a key. ``but_run``: as if the run with this nonce had recorded nothing.
+        """
 
     @abstractmethod
     def import_map(self, model_key: str, commits: Sequence[str]) -> tuple[str, ...] | None:

@@ -40,6 +40,12 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
+def place(record: BaselineRecord, *, each_threads: bool = False) -> tuple[str, str, str, str]:
+    """What records are newer or older versions of: model, workload, hardware; ``each_threads``: and threads."""
+    threads = record.resources.get("threads", "") if each_threads else ""
+    return record.model_key, record.workload.key, record.hardware_id, threads
+
+
 def decode(identifier: str, text: str, where: str) -> BaselineRecord:
     """The record behind a stored row of the store named ``where``.
 

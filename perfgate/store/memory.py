@@ -13,7 +13,7 @@ from perfgate.errors import StoreError
 from perfgate.records.baseline import NAMESPACE_BASE, BaselineRecord
 from perfgate.records.workload import Workload
 from perfgate.store.contract import BaselineStore
-from perfgate.store.identity import canonical, decode, digest
+from perfgate.store.identity import canonical, decode, digest, place
 from perfgate.store.valid import check
 
 
@@ -88,10 +88,12 @@ class MemoryStore(BaselineStore):
         )
         return tuple(found[: max(0, limit)])
 
-    def newest(self, *, namespace: str = NAMESPACE_BASE) -> tuple[BaselineRecord, ...]:
+    def newest(
+        self, *, namespace: str = NAMESPACE_BASE, each_threads: bool = False, but_run: str | None = None
+    ) -> tuple[BaselineRecord, ...]:
         """See :meth:`BaselineStore.newest`."""
-        found = self._select(lambda record: record.namespace == namespace)
-        last = {(r.model_key, r.workload.key, r.hardware_id): r for r in reversed(found)}
+        found = self._select(lambda record: record.namespace == namespace and record.run_nonce != but_run)
+        last = {place(record, each_threads=each_threads): record for record in reversed(found)}
         return tuple(last[key] for key in sorted(last))
 
     def import_map(self, model_key: str, commits: Sequence[str]) -> tuple[str, ...] | None:

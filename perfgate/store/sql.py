@@ -16,7 +16,7 @@ from perfgate.records.baseline import NAMESPACE_BASE, BaselineRecord
 from perfgate.records.workload import Workload
 from perfgate.store.contract import BaselineStore
 from perfgate.store.database import Database, RacedError
-from perfgate.store.identity import canonical, decode, digest
+from perfgate.store.identity import canonical, decode, digest, place
 from perfgate.store.schema import Row, row_of
 from perfgate.store.upgrade import prepare
 from perfgate.store.valid import check
@@ -96,16 +96,21 @@ class SqlStore(BaselineStore):
             query = query.where(Row.hardware_id == hardware_id)
         return self._records(query.order_by(Row.seq.desc()).limit(max(0, limit)))
 
-    def newest(self, *, namespace: str = NAMESPACE_BASE) -> tuple[BaselineRecord, ...]:
+    def newest(
+        self, *, namespace: str = NAMESPACE_BASE, each_threads: bool = False, but_run: str | None = None
+    ) -> tuple[BaselineRecord, ...]:
         """See :meth:`BaselineStore.newest`."""
+        # No column has the number of threads, but it is among the facts that the software's id is of.
+        apart = (Row.software_id,) if each_threads else ()
         last = (
             select(func.max(Row.seq))
-            .where(Row.namespace == namespace)
-            .group_by(Row.model_key, Row.workload_key, Row.hardware_id)
+            .where(Row.namespace == namespace, *(() if but_run is None else (Row.run_nonce != but_run,)))
+            .group_by(Row.model_key, Row.workload_key, Row.hardware_id, *apart)
         )
-        found = self._records(select(Row).where(Row.seq.in_(last)))
+        found = self._records(select(Row).where(Row.seq.in_(last)).order_by(Row.seq))
+        places = {place(record, each_threads=each_threads): record for record in found}
         # Sorted here: databases disagree about the order of texts.
-        return tuple(sorted(found, key=lambda record: (record.model_key, record.workload.key, record.hardware_id)))
+        return tuple(places[key] for key in sorted(places))
 
     def import_map(self, model_key: str, commits: Sequence[str]) -> tuple[str, ...] | None:
         """See :meth:`BaselineStore.import_map`."""

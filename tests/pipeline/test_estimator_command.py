@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,6 +106,37 @@ def test_store__without_examples_says_what_to_do(estimate):
     assert "perfgate sample" in err
 
 
+def test_store__two_numbers_of_threads_of_one_model_are_two_examples(estimate, tmp_path):
+    def on_threads(number, threads):
+        one = record(number, "base", "net")
+        software = {"torch": "2.6.0", "threads": threads}
+        own = {"resources": {"threads": threads}, "software": software, "software_id": f"s{threads}"}
+        return replace(one, workload=replace(one.workload, batch=8), **own)
+
+    with open_store(str(tmp_path / "store.sqlite")) as store:
+        # Of 1 thread there is an older and a newer one.
+        store.record([on_threads(1, "1"), on_threads(2, "1"), on_threads(3, "2"), on_threads(4, "4")])
+    code, out, err = estimate("fit", "--store", "store.sqlite", "-q", "--json")
+    assert code == 0, err
+    assert json.loads(out)["examples"] == 3
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_too_few_examples__names_the_file_and_how_many_are_needed(estimate, tmp_path, command):
+    frame.write_lines(steps.examples(2), tmp_path / "few.jsonl")
+    code, _, err = estimate(command, "--data", "few.jsonl", "-q")
+    assert code == 2
+    assert "few.jsonl: 2 measured examples in it, and 3 are needed" in err
+
+
+def test_store__of_disturbed_records_alone_says_so(estimate, tmp_path):
+    with open_store(str(tmp_path / "store.sqlite")) as store:
+        store.record([replace(record(n, "sample", f"net{n}"), resources={"waited_share": "0.6"}) for n in range(5)])
+    code, _, err = estimate("fit", "--store", "store.sqlite", "-q")
+    assert code == 2
+    assert "other programs took the processors while 5 records were made" in err
+
+
 def test_fit__a_model_that_cannot_be_written_is_one_line_that_names_it_once(estimate, tmp_path):
     (tmp_path / "folder").write_text("")
     code, _, err = estimate("fit", "--data", "asked.jsonl", "-q", "--out", "folder/model.json")
@@ -119,7 +151,7 @@ def test_fit__a_model_that_cannot_be_written_is_one_line_that_names_it_once(esti
         (("fit", "-q"), "no store is configured here"),
         (("fit", "--data", "none.csv", "-q"), "none.csv"),
         (("fit", "--data", "steps.jsonl", "--store", "x.sqlite", "-q"), "leave one of them out"),
-        (("predict",), "--data is missing"),
+        (("predict",), "name a MODEL"),
         (("predict", "--data", "asked.jsonl"), "estimate fit"),
         (("predict", "--data", "asked.jsonl", "--model", "steps.jsonl"), "estimate fit"),
     ],

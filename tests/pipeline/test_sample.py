@@ -300,3 +300,47 @@ def test_command__says_what_was_recorded(world, capsys, monkeypatch, tmp_path):
     assert app.run(["sample", "--budget", "30s", "--json", "-q", *store]) == Interrupted.exit_code
     tree = json.loads(capsys.readouterr().out)
     assert (tree["end"], tree["known"], tree["recorded"]) == ("interrupted", 3, 2)
+
+
+def test_sample__waiting_for_the_machine_spends_no_budget(world, tmp_path, monkeypatch):
+    opened = vars(pipeline)["opened"]
+
+    @contextmanager
+    def waits(*arguments, **named):
+        # As a session does where another perfgate measures.
+        world.clock.now += 1000.0
+        with opened(*arguments, **named) as session:
+            yield session
+
+    monkeypatch.setattr(pipeline, "opened", waits)
+    found = run(tmp_path, most=3)
+    assert (found.recorded, found.end, found.seconds) == (3, "enough", 3.0)
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"),
+    [
+        (Failed(kind="crash", phase="build", message="no memory left"), "(build): no memory left"),
+        (None, "--budget 30s was over before the first condition was"),
+    ],
+)
+def test_command__nothing_recorded_says_why_and_ends_with_3(world, failure, says, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def take(condition, seed=0):
+        world.clock.now += 100.0
+        return failure
+
+    def software(threads):
+        world.clock.now += 100.0
+        return SOFTWARE
+
+    if failure is not None:
+        monkeypatch.setattr(world, "take", take)
+    else:
+        monkeypatch.setattr(world, "software", software)
+    store = ["--store", str(tmp_path / "own.sqlite")]
+    assert app.run(["sample", "--budget", "30s", "--json", "-q", *store]) == MeasuringError.exit_code
+    out, err = capsys.readouterr()
+    assert json.loads(out)["recorded"] == 0
+    assert says in err

@@ -20,9 +20,10 @@ def first(count, space=None, seed=0):
 
 
 def test_sequence__families_and_modes_take_turns():
-    drawn = [(one.network.family, one.mode) for one in first(100)]
-    for start in range(0, 100, 20):
-        assert len(set(drawn[start : start + 20])) == 2 * len(FAMILIES)
+    drawn = [(one.network.family, one.mode) for one in first(8 * len(FAMILIES))]
+    turns = 2 * len(FAMILIES)
+    for start in range(0, 4 * turns, turns):
+        assert len(set(drawn[start : start + turns])) == turns
 
 
 def test_sequence__is_the_same_for_the_same_seed_only():

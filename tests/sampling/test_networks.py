@@ -40,6 +40,14 @@ def test_network__the_corners_of_every_family_can_be_planned(family, place):
     assert planned.largest <= planned.made
 
 
+def test_batch__a_fifth_is_one_item_and_the_rest_reaches_the_ends():
+    drawn = [networks.batch("residual", number / 1000) for number in range(1000)]
+    assert 200 <= drawn.count(1) < 300
+    assert drawn == sorted(drawn)
+    assert drawn[-1] == 64
+    assert networks.batch("fully-connected", 0.999_999) == 1_024
+
+
 def test_network__no_stage_is_left_without_a_feature_map():
     names = [one.name for one in SPACE["convolution"]]
     places = [0.999 if name in {"stages", "stem"} else 0.0 for name in names]

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from perfgate.errors import StoreError
 from perfgate.records.baseline import BaselineRecord
 from perfgate.store.contract import BaselineStore
-from perfgate.store.identity import record_id
-from tests.store.helpers import RESNET, a_record, commit, with_metric
+from perfgate.store.identity import record_id, short_hash
+from tests.store.helpers import RESNET, SOFTWARE, a_record, commit, with_metric
 from tests.store.strategies import records
 
 OTHER = dataclasses.replace(RESNET, batch=1)
@@ -220,6 +220,24 @@ def test_newest__one_for_each_model_workload_and_machine(store):
         ("resnet", 8, "gpu-1", commit(1)),
     ]
     assert [record.commit for record in store.newest(namespace="pr/7")] == [commit(3)]
+
+
+def test_newest__numbers_of_threads_hide_one_another_unless_asked_apart(store):
+    def with_threads(number: int, at: int, **facts: str):
+        software = SOFTWARE | {"threads": str(number), **facts}
+        resources = {"threads": str(number)}
+        return a_record(at=at, resources=resources, software=software, software_id=short_hash(software))
+
+    store.record([with_threads(2, 1), with_threads(1, 2), with_threads(2, 3), with_threads(1, 4, torch="2.5.0")])
+    assert [record.commit for record in store.newest()] == [commit(4)]
+    apart = store.newest(each_threads=True)
+    assert [(record.resources["threads"], record.commit) for record in apart] == [("1", commit(4)), ("2", commit(3))]
+
+
+def test_newest__a_run_that_does_not_count_hides_nothing(store):
+    store.record([a_record(at=1), a_record(at=2), a_record(at=3, model_key="vgg")])
+    assert [record.commit for record in store.newest(but_run="run-2")] == [commit(1), commit(3)]
+    assert [record.commit for record in store.newest(but_run="run-9")] == [commit(2), commit(3)]
 
 
 def test_import_map__union_at_the_first_commit_that_has_one(store):

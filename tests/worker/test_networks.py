@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,10 @@ SMALL = {
         "stages": 2, "blocks": 2, "width": 8, "expansion": 4, "kernel": 5, "resolution": 33, "stem": 2, "squeeze": 1,
     },
     "unet": {"levels": 2, "blocks": 2, "width": 8, "kernel": 3, "resolution": 32},
+    "branches": {
+        "join": 0, "stages": 2, "blocks": 2, "width": 16, "kernel": 3, "resolution": 33, "stem": 2, "pool": 0,
+        "dropout": 1,
+    },
     "fully-connected": {"inputs": 64, "depth": 3, "width": 96, "normalise": 1},
     "embedding": {"tables": 3, "rows": 1_000, "dimension": 16, "lookups": 5, "depth": 2, "width": 64},
     "recurrent": {"cell": 1, "layers": 2, "width": 32, "inputs": 16, "sequence": 6, "bidirectional": 1},
@@ -89,6 +94,34 @@ def test_trace__other_parameters_are_planned_alike(family):
 def test_trace__residual_networks_of_all_kinds_are_planned(changes):
     one = condition("residual", parameters={**SMALL["residual"], **changes}, batch=1)
     assert counted(one).flop == pytest.approx(work(one.network).flop, rel=1e-9)
+
+
+@pytest.mark.parametrize("changes", [{"join": 1, "pool": 1}, {"join": 2, "stages": 3}, {"join": 2, "kernel": 5}])
+def test_trace__branches_of_all_kinds_are_planned(changes):
+    one = condition("branches", parameters={**SMALL["branches"], **changes}, batch=1)
+    found, planned = counted(one), work(one.network)
+    assert found.flop == pytest.approx(planned.flop, rel=1e-9)
+    assert planned.weights == pytest.approx(found.params, rel=0.05)
+
+
+@pytest.mark.parametrize(("family", "changes"), [("convolution", {"window": 3}), ("residual", {"pool": 1})])
+def test_trace__pools_over_three_pixels_are_planned(family, changes):
+    one = condition(family, parameters={**SMALL[family], **changes}, batch=1)
+    assert counted(one).flop == pytest.approx(work(one.network).flop, rel=1e-9)
+
+
+def test_trace__dropout_is_drawn_in_training_alone():
+    one = condition("convolution", mode="train", parameters={**SMALL["convolution"], "dropout": 1})
+    assert "random" in counted(one).kinds
+    assert "random" not in counted(replace(one, mode="infer", optimizer="")).kinds
+
+
+def test_build__parameters_of_earlier_releases_are_enough():
+    # What was recorded before there were other pools and dropout can be built and planned again.
+    assert not {"window", "pool", "dropout"} & {*SMALL["convolution"], *SMALL["residual"]}
+    for family in ("convolution", "residual", "depthwise"):
+        one = condition(family)
+        assert counted(one).flop == pytest.approx(2 * work(one.network).flop, rel=1e-9)
 
 
 def test_trace__needs_no_memory_for_weights():

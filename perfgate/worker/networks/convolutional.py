@@ -15,6 +15,7 @@ IMAGE_CHANNELS = 3
 CLASSES = 1000
 _BOTTLENECK = 4
 _SQUEEZE = 4
+_DROPPED = 0.2
 
 Parameters = dict[str, int]
 
@@ -22,43 +23,49 @@ Parameters = dict[str, int]
 def convolution(given: Parameters) -> nn.Module:
     """``depth`` convolutions in ``stages``, with or without batch norm (``normalise``), then a classifier.
 
-    ``stem`` is the stride of the first convolution; between stages a max pool halves the size.
+    ``stem`` is the stride of the first convolution; between stages a max pool over a ``window`` halves the size.
+    ``dropout`` 1: before the classifier, here and in the networks below.
     """
     width, kernel = given["width"], given["kernel"]
-    layers: list[Any] = _convolve(IMAGE_CHANNELS, width, kernel, given["stem"], normalise=given["normalise"])
+    layers = convolve(IMAGE_CHANNELS, width, kernel, given["stem"], normalise=given["normalise"])
     for stage in range(given["stages"]):
         if stage:
-            layers.append(nn.MaxPool2d(2))
+            layers.append(pooling(given.get("window", 2)))
         for _ in range(max(1, given["depth"] // given["stages"])):
             wanted = given["width"] << stage
-            layers += _convolve(width, wanted, kernel, 1, normalise=given["normalise"])
+            layers += convolve(width, wanted, kernel, 1, normalise=given["normalise"])
             width = wanted
-    return nn.Sequential(*layers, *_classifier(width))
+    return nn.Sequential(*layers, *classifier(width, given))
 
 
 def residual(given: Parameters) -> nn.Module:
-    """``blocks`` residual blocks in each of ``stages``; ``bottleneck`` 1: narrow in the middle, with ``groups``."""
+    """``blocks`` residual blocks in each of ``stages``; ``bottleneck`` 1: narrow in the middle, with ``groups``.
+
+    ``pool`` 1: a max pool after the first convolution.
+    """
     width = given["width"]
-    layers: list[Any] = _convolve(IMAGE_CHANNELS, width, given["kernel"], given["stem"])
+    layers = convolve(IMAGE_CHANNELS, width, given["kernel"], given["stem"])
+    if given.get("pool"):
+        layers.append(pooling(3))
     for stage in range(given["stages"]):
         for block in range(given["blocks"]):
             wanted = given["width"] << stage
             made = _Residual(width, wanted, given, stride=2 if stage and not block else 1)
             layers.append(made)
             width = made.width
-    return nn.Sequential(*layers, *_classifier(width))
+    return nn.Sequential(*layers, *classifier(width, given))
 
 
 def depthwise(given: Parameters) -> nn.Module:
     """Inverted residual blocks: wider by ``expansion``, one filter a channel, narrow; ``squeeze`` 1 weighs channels."""
     width = given["width"]
-    layers: list[Any] = _convolve(IMAGE_CHANNELS, width, 3, given["stem"], activation=nn.Hardswish)
+    layers = convolve(IMAGE_CHANNELS, width, 3, given["stem"], activation=nn.Hardswish)
     for stage in range(given["stages"]):
         for block in range(given["blocks"]):
             wanted = given["width"] << stage
             layers.append(_Inverted(width, wanted, given, stride=2 if stage and not block else 1))
             width = wanted
-    return nn.Sequential(*layers, *_classifier(width))
+    return nn.Sequential(*layers, *classifier(width, given))
 
 
 def unet(given: Parameters) -> nn.Module:
@@ -71,7 +78,7 @@ def images(given: Parameters, batch: int) -> tuple[Any, ...]:
     return (torch.randn(batch, IMAGE_CHANNELS, given["resolution"], given["resolution"]),)
 
 
-def _convolve(
+def convolve(
     inputs: int,
     outputs: int,
     kernel: int,
@@ -81,6 +88,7 @@ def _convolve(
     normalise: int = 1,
     activation: Any = nn.ReLU,
 ) -> list[Any]:
+    """A convolution that keeps the size but for its stride, batch norm and activation."""
     layer = nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=not normalise)
     layers: list[Any] = [layer]
     if normalise:
@@ -90,8 +98,15 @@ def _convolve(
     return layers
 
 
-def _classifier(width: int) -> list[Any]:
-    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, CLASSES)]
+def pooling(window: int) -> Any:
+    """A max pool that halves the size: 2 x 2 without the last row of an odd size, 3 x 3 with all rows."""
+    return nn.MaxPool2d(window, 2, window // 2 if window % 2 else 0)
+
+
+def classifier(width: int, given: Parameters) -> list[Any]:
+    """Mean over the feature map, and an output for each class."""
+    dropped = [nn.Dropout(_DROPPED)] if given.get("dropout") else []
+    return [nn.AdaptiveAvgPool2d(1), nn.Flatten(), *dropped, nn.Linear(width, CLASSES)]
 
 
 class _Residual(nn.Module):  # type: ignore[misc]
@@ -101,19 +116,19 @@ class _Residual(nn.Module):  # type: ignore[misc]
         if given["bottleneck"]:
             self.width = width * _BOTTLENECK
             layers = [
-                *_convolve(inputs, width, 1, 1),
-                *_convolve(width, width, kernel, stride, groups=groups),
-                *_convolve(width, self.width, 1, 1, activation=None),
+                *convolve(inputs, width, 1, 1),
+                *convolve(width, width, kernel, stride, groups=groups),
+                *convolve(width, self.width, 1, 1, activation=None),
             ]
         else:
             self.width = width
             layers = [
-                *_convolve(inputs, width, kernel, stride),
-                *_convolve(width, width, kernel, 1, groups=groups, activation=None),
+                *convolve(inputs, width, kernel, stride),
+                *convolve(width, width, kernel, 1, groups=groups, activation=None),
             ]
         self.body = nn.Sequential(*layers)
         same = inputs == self.width and stride == 1
-        self.short = None if same else nn.Sequential(*_convolve(inputs, self.width, 1, stride, activation=None))
+        self.short = None if same else nn.Sequential(*convolve(inputs, self.width, 1, stride, activation=None))
         self.activation = nn.ReLU(inplace=True)
 
     def forward(self, x: Any) -> Any:
@@ -125,9 +140,9 @@ class _Inverted(nn.Module):  # type: ignore[misc]
     def __init__(self, inputs: int, width: int, given: Parameters, *, stride: int) -> None:
         super().__init__()
         inner = inputs * given["expansion"]
-        self.widen = nn.Sequential(*_convolve(inputs, inner, 1, 1, activation=nn.Hardswish))
+        self.widen = nn.Sequential(*convolve(inputs, inner, 1, 1, activation=nn.Hardswish))
         self.filter = nn.Sequential(
-            *_convolve(inner, inner, given["kernel"], stride, groups=inner, activation=nn.Hardswish)
+            *convolve(inner, inner, given["kernel"], stride, groups=inner, activation=nn.Hardswish)
         )
         self.weigh = None
         if given["squeeze"]:
@@ -136,7 +151,7 @@ class _Inverted(nn.Module):  # type: ignore[misc]
                 nn.AdaptiveAvgPool2d(1), nn.Conv2d(inner, narrow, 1), nn.ReLU(), nn.Conv2d(narrow, inner, 1),
                 nn.Hardsigmoid(),
             )  # fmt: skip
-        self.narrow = nn.Sequential(*_convolve(inner, width, 1, 1, activation=None))
+        self.narrow = nn.Sequential(*convolve(inner, width, 1, 1, activation=None))
         self.joins = inputs == width and stride == 1
 
     def forward(self, x: Any) -> Any:
@@ -179,5 +194,5 @@ class _UNet(nn.Module):  # type: ignore[misc]
 def _stack(inputs: int, width: int, kernel: int, blocks: int) -> Any:
     layers: list[Any] = []
     for number in range(blocks):
-        layers += _convolve(inputs if not number else width, width, kernel, 1)
+        layers += convolve(inputs if not number else width, width, kernel, 1)
     return nn.Sequential(*layers)

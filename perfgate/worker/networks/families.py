@@ -13,7 +13,7 @@ from perfgate.records import sampling
 from perfgate.records.sampling import Network
 from perfgate.worker.failures import refuse
 from perfgate.worker.inputs import Arguments
-from perfgate.worker.networks import convolutional, dense, sequential
+from perfgate.worker.networks import branching, convolutional, dense, sequential
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ _FAMILIES = {
     sampling.RESIDUAL: _Family(convolutional.residual, convolutional.images),
     sampling.DEPTHWISE: _Family(convolutional.depthwise, convolutional.images),
     sampling.UNET: _Family(convolutional.unet, convolutional.images),
+    sampling.BRANCHES: _Family(branching.branches, convolutional.images),
     sampling.DENSE: _Family(dense.fully_connected, dense.features),
     sampling.EMBEDDING: _Family(dense.embedding, dense.indices),
     sampling.RECURRENT: _Family(sequential.recurrent, sequential.vectors),
