@@ -5,7 +5,7 @@ TORCH ?= torch==2.14.1 torchvision==0.29.1
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: gate test lint format setup bench bench-gate bench-aa bench-harness bench-startup bench-count bench-cost bench-estimator test-gpu clean
+.PHONY: gate test lint format setup bench bench-gate bench-aa bench-harness bench-startup bench-count bench-cost bench-estimator bench-place test-gpu clean
 
 gate: $(VENV)/.ready ## the whole gate on an example pull request, on the CPU
 	$(BIN)/python examples/gate.py
@@ -33,7 +33,7 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[dev,nvml]'
 	@touch $@
 
-bench: bench-gate bench-harness bench-startup bench-cost bench-estimator bench-count bench-aa ## all benchmarks; each prints a table
+bench: bench-gate bench-harness bench-startup bench-cost bench-estimator bench-place bench-count bench-aa ## all benchmarks; each prints a table
 
 bench-gate: $(VENV)/.ready ## false alarms and power of the decision rule, next to other tools' rules
 	$(BIN)/python -m benchmarks.gate_rules $(BENCH_ARGS)
@@ -55,6 +55,9 @@ bench-cost: $(VENV)/.ready ## Pareto sets, fleets and their speed, the catalogue
 
 bench-estimator: $(VENV)/.ready ## the estimator against public measurements, allocation against exhaustive search (about half an hour)
 	$(BIN)/python -m benchmarks.estimator $(BENCH_ARGS)
+
+bench-place: $(VENV)/.ready ## placement on published workloads, on random small ones, and its speed (about an hour)
+	$(BIN)/python -m benchmarks.place $(BENCH_ARGS)
 
 test-gpu: $(VENV)/.ready ## tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu tests/gpu $(PYTEST_ARGS)

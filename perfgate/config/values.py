@@ -161,7 +161,7 @@ def read_library(value: object) -> str:
     """Name of a compute library; which ones there are, only the runner knows."""
     if isinstance(value, str) and re.fullmatch(r"[a-z][a-z0-9-]{0,59}", value):
         return value
-    msg = f"{value!r} is no name of a compute library; write one as `perfgate place --libraries` lists them"
+    msg = f"{value!r} is no name of a compute library; write one as `perfgate place` lists them"
     raise ValueError(msg)
 
 

@@ -194,7 +194,8 @@ class PlacementPlan:
 
     Attributes:
         model: As the user calls it. ``fingerprint``: of the graph it was made for; a plan for another graph is refused.
-        inputs, outputs: Names of values, in the order of the model's arguments and results.
+        inputs, outputs: Names of values, in the order of the model's arguments and results. ``given``: specifications
+            of inputs from the command line; empty: the configuration's.
         tolerance: Largest relative difference of the outputs from the reference that its libraries may make;
             ``difference``: what was seen.
         predicted_s: By the cost model. ``measured_s``, ``low_s``, ``high_s``: median step and its interval.
@@ -208,6 +209,7 @@ class PlacementPlan:
     pieces: tuple[Piece, ...]
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
     objective: str = LATENCY
     batch: int = 1
     dtype: str = "float32"

@@ -13,6 +13,7 @@ being timed is stopped (SIGSTOP) by the parent.
     bench -> child:    Open    -> Opened   | Failed     Time -> Timed | Failed
                        Finish  -> Finished | Failed     Count -> Counted | Failed
                        Sample  -> Sampled  | Failed     (EOF ends the child)
+                       Lower, ProfileNodes, Build: see ``records.placing``
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from perfgate.records.graph import Profile, Trace
+from perfgate.records.placing import Build, Built, Lower, Lowered, Profiled, ProfileNodes, Wanted
 from perfgate.records.sampling import Condition
 from perfgate.records.workload import ModelSpec, Workload
 
@@ -315,5 +317,7 @@ class Failed:
 
 FactoryRequest = Prepare | Fork
 FactoryReply = Prepared | Forked | Failed
-ChildRequest = Prepare | Open | Time | Finish | Count | Saturate | Sample
-ChildReply = Prepared | Opened | Timed | Finished | Counted | Saturated | Sampled | Failed
+ChildRequest = Prepare | Open | Time | Finish | Count | Saturate | Sample | Lower | ProfileNodes | Build
+ChildReply = (
+    Prepared | Opened | Timed | Finished | Counted | Saturated | Sampled | Lowered | Profiled | Built | Wanted | Failed
+)

@@ -1,13 +1,15 @@
 """Floor 3, worker. The request loop of one workload's process.
 
 In: ``Prepare`` (only where started fresh), ``Open`` or ``Sample``, ``Time``, ``Finish``, or ``Count``, or
-``Saturate``. Out: one reply each. The process ends after ``Finish`` or when the socket ends.
+``Saturate``, or ``Lower`` and what follows it. Out: one reply each. The process ends after ``Finish`` or when the
+socket ends.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perfgate.records.placing import Build, Lower, ProfileNodes
 from perfgate.records.protocol import ChildRequest, Count, Failed, Finish, Open, Prepare, Sample, Saturate, Time
 from perfgate.wire import WireError
 from perfgate.worker.failures import WorkerError, describe
@@ -15,6 +17,7 @@ from perfgate.worker.preparing import Side, prepare
 
 if TYPE_CHECKING:
     from perfgate.worker.channel import Channel
+    from perfgate.worker.placing.answering import Placing
     from perfgate.worker.provenance import OpenedFiles
     from perfgate.worker.session import Session
 
@@ -26,6 +29,7 @@ class Child:
         self._opened = opened
         self._side = side
         self._session: Session | None = None
+        self._placing: Placing | None = None
 
     def answer(self, request: object) -> object:
         """The reply to one request; whatever goes wrong is a ``Failed``."""
@@ -48,8 +52,8 @@ class Child:
             return _protocol(f"{type(request).__name__} came before Prepare", request)
         if isinstance(request, Count):
             return self._count(request, self._side)
-        if isinstance(request, (Saturate, Sample)):
-            return self._without_model(request, self._side)
+        if isinstance(request, (Saturate, Sample, Lower, ProfileNodes, Build)):
+            return self._apart(request, self._side)
         if isinstance(request, Open):
             if self._session is not None:
                 return _protocol("a workload is open already: one process measures one workload", request)
@@ -68,6 +72,18 @@ class Child:
         if isinstance(request, Time):
             return self._session.time(request)
         return self._session.finish()
+
+    def _apart(self, request: Saturate | Sample | Lower | ProfileNodes | Build, side: Side) -> object:
+        """What does not begin with ``Open``."""
+        if isinstance(request, (Saturate, Sample)):
+            return self._without_model(request, side)
+        if self._session is not None:
+            return _protocol("a workload is open already: its nodes are placed by a process of their own", request)
+        from perfgate.worker.placing.answering import Placing
+
+        if self._placing is None:
+            self._placing = Placing(side)
+        return self._placing.answer(request)
 
     def _without_model(self, request: Saturate | Sample, side: Side) -> object:
         """What needs nothing of the user's."""
@@ -97,7 +113,7 @@ class Child:
 
 _PHASES: dict[type, str] = {
     Prepare: "import", Open: "build", Count: "build", Sample: "build", Saturate: "timing", Time: "timing",
-    Finish: "finish",
+    Finish: "finish", Lower: "build", ProfileNodes: "timing", Build: "build",
 }  # fmt: skip
 
 

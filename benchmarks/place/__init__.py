@@ -1,0 +1,1 @@
+"""Benchmarks of placement: published workloads, small instances with known optimum, speed."""

@@ -1,0 +1,181 @@
+"""Floor 3, placement. The search for a placement: a problem in, :class:`Placement` out. Pure but for its clock.
+
+1. Every target alone: candidates, and the winners of ties.
+2. Divisions of orders of the units into segments, by dynamic programming (:mod:`segments`).
+3. Rounds of annealing with descent (:mod:`annealing`) from the best starts, from the best assignment so far, and from
+   elsewhere, with moves at all scales (:mod:`moves`). After some rounds without a better assignment the search ends.
+
+The same seed and ``max_evaluations`` give the same answer where the time limit does not cut it short.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+
+from perfgate.placement import evaluate
+from perfgate.placement.annealing import Journal, anneal, descend
+from perfgate.placement.checked import check_assignment
+from perfgate.placement.clusters import clusters
+from perfgate.placement.compiled import Compiled, compiled
+from perfgate.placement.moves import Moves
+from perfgate.placement.starts import SEGMENTS, SINGLE, divisions, singles
+from perfgate.placement.states import State, state
+from perfgate.records.placement import Improvement, Placement, Problem, Single
+
+TIME_LIMIT_S = 10.0
+# Evaluations of a round, for each unit and target it may have.
+ROUND = 400
+LONGEST_ROUND = 2_000_000
+# At least so many rounds, if time allows: the longest round is this share of what is left.
+LEAST_ROUNDS = 6
+# Rounds without a better assignment after which the search ends.
+PATIENCE = 6
+# Temperatures by turns, as shares of the value: around the best, some way off, and from afar.
+HOT = (0.004, 0.02, 0.1)
+COLD = 0.0002
+# Rounds draw from this many of the best starts.
+ELITE = 6
+
+START = "start"
+NO_BETTER = "no better neighbour"
+
+
+def search(
+    problem: Problem,
+    *,
+    seed: int = 0,
+    time_limit_s: float = TIME_LIMIT_S,
+    max_evaluations: int | None = None,
+    start: Sequence[int] | None = None,
+    bound: float | None = None,
+    progress: Callable[[Improvement], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Placement:
+    """The best placement found.
+
+    Args:
+        problem: What is placed.
+        seed: Of all random numbers.
+        time_limit_s: By ``clock``; an answer comes soon after it in any case.
+        max_evaluations: Assignments that are measured at most; None: any number.
+        start: A target for each node (an older plan), tried first of all mixed ones.
+        bound: No assignment is better than this; reaching it ends the search. None: unknown.
+        progress: Called with each improvement.
+        clock: Seconds.
+
+    Raises:
+        UsageError: The problem or ``start`` makes no sense; the message names the node, target or border.
+    """
+    read = compiled(problem)
+    journal = Journal(
+        time_limit_s=time_limit_s, max_evaluations=max_evaluations, bound=bound, clock=clock, progress=progress
+    )
+    alone = singles(read)
+    for single, assignment in alone:
+        journal.evaluations += 1
+        journal.offer(math.inf if single.value is None else single.value, assignment, SINGLE)
+    if start is not None:
+        check_assignment(problem, start)
+        _offer_start(read, start, journal)
+    _Search(read, journal, seed, [assignment for _, assignment in alone]).run()
+    return _placement(read, journal, tuple(single for single, _ in alone), seed, bound)
+
+
+class _Search:
+    def __init__(self, read: Compiled, journal: Journal, seed: int, alone: list[list[int]]) -> None:
+        self._read = read
+        self._journal = journal
+        self._draw = random.Random(seed)  # noqa: S311 - no secret
+        self._alone = alone
+        self._starts: list[tuple[float, list[int]]] = []
+        self._lines: list[list[int]] = []
+
+    def run(self) -> None:
+        read, journal = self._read, self._journal
+        if not any(len(allowed) > 1 for allowed in read.allowed):
+            journal.stopped = journal.stopped or "optimal"
+            return
+        found = state(read, journal.targets or self._alone[0])
+        self._divide(found)
+        length = min(ROUND * sum(map(len, read.allowed)), LONGEST_ROUND)
+        idle = turn = 0
+        while not journal.over():
+            before = journal.best
+            self._round(found, turn, length)
+            idle = 0 if journal.best < before else idle + 1
+            turn += 1
+            if idle >= PATIENCE and not journal.stopped:
+                journal.stopped = NO_BETTER
+
+    def _divide(self, found: State) -> None:
+        """Starts from divisions of orders, and lines for runs."""
+        journal = self._journal
+        for order, targets in divisions(self._read, self._draw):
+            if self._lines and journal.over():
+                break
+            self._lines.append(order)
+            if targets is not None:
+                found.reset(targets)
+                energy, value = found.measure()
+                journal.evaluations += 1
+                journal.offer(value, targets, SEGMENTS)
+                self._starts.append((energy, targets))
+        for targets in self._alone:
+            found.reset(targets)
+            self._starts.append((found.measure()[0], targets))
+        self._starts.sort(key=lambda one: one[0])
+
+    def _round(self, found: State, turn: int, length: int) -> None:
+        journal, draw = self._journal, self._draw
+        hot = HOT[turn % len(HOT)]
+        distinct = [targets for _, targets in self._starts[:ELITE]]
+        if journal.targets and (turn % 2 == 0 or not distinct):
+            first = journal.targets
+        else:
+            first = distinct[turn // 2 % len(distinct)]
+        found.reset(first)
+        moves = Moves(self._read, draw, self._lines, clusters(self._read, draw))
+        share = 1 / max(1, LEAST_ROUNDS - turn)
+        anneal(found, moves, journal, draw, hot=hot, cold=COLD, length=length, share=share)
+        if journal.over():
+            return
+        found.reset(journal.targets or found.targets.copy())
+        descend(found, self._read, journal)
+
+
+def _offer_start(read: Compiled, start: Sequence[int], journal: Journal) -> None:
+    targets = read.of_nodes(start)
+    if read.allows(targets):
+        journal.evaluations += 1
+        journal.offer(state(read, targets).measure()[1], targets, START)
+
+
+def _placement(
+    read: Compiled, journal: Journal, alone: tuple[Single, ...], seed: int, bound: float | None
+) -> Placement:
+    feasible = bool(journal.targets)
+    targets = journal.targets or read.of_nodes([read.default] * len(read.problem.nodes))
+    if not feasible:
+        targets = [
+            target if target in allowed else allowed[0] for target, allowed in zip(targets, read.allowed, strict=True)
+        ]
+    nodes = read.of_units(targets)
+    value = evaluate.value(read.problem, nodes)
+    optimal = feasible and journal.stopped == "optimal"
+    return Placement(
+        targets=nodes,
+        value=value,
+        bound=value if optimal else (bound or 0.0),
+        optimal=optimal,
+        feasible=feasible,
+        problem="" if feasible else evaluate.why(read.problem, nodes),
+        singles=alone,
+        stopped=journal.stopped,
+        evaluations=journal.evaluations,
+        elapsed_s=journal.elapsed_s,
+        seed=seed,
+        history=tuple(journal.history),
+    )

@@ -1,0 +1,148 @@
+"""Floor 3, placement. Latency where targets work side by side, as :mod:`perfgate.placement.timeline` has it, faster.
+
+In: a compiled problem; then a target for each unit and the load of each target. Out: seconds. Where lanes never make a
+part wait, ends follow in one pass over nodes and edges; the pass is over nodes that are not in a whole sub-graph and
+over edges that leave one. Where lanes do, the definition itself is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfgate.placement.compiled import Compiled, Crossing
+from perfgate.placement.timeline import timeline
+from perfgate.records.placement import UNLIMITED
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One pass: ``missing`` edges into each whole target and ``waiting`` sources of each node, when inputs have
+    ``arrived`` at a node and when a whole target may ``start``; ``ready``: nodes, or -1 - a whole target.
+    """
+
+    of_node: list[int]
+    members: list[list[int]]
+    missing: list[int]
+    waiting: list[int]
+    arrived: list[float]
+    start: list[float]
+    ready: list[int]
+
+
+class SideBySide:
+    """See the module."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        problem = compiled.problem
+        self._whole = [target.whole for target in problem.targets]
+        self._piece = [target.piece_s for target in problem.targets]
+        self._waiting = [len(set(node.sources)) for node in problem.nodes]
+        self._first = [index for index, count in enumerate(self._waiting) if not count]
+        self._readers = [tuple(sorted(readers)) for readers in compiled.edges]
+        self._sources = [tuple(sorted(set(node.sources))) for node in problem.nodes]
+        self._seconds = [[time or 0.0 for time in node.seconds] for node in problem.nodes]
+        self._crossing = {crossing.node: crossing for crossing in compiled.crossings}
+        self._free = all(_never_waits(compiled, device) for device in range(compiled.device_count))
+
+    def seconds(self, targets: Sequence[int], load: Sequence[float]) -> float:
+        """End of the last part; inf: whole targets wait for one another. ``load``: seconds of each target."""
+        if not self._free:
+            parts = timeline(self._compiled.problem, self._compiled.of_units(targets))
+            return math.inf if parts is None else max((part.end_s for part in parts), default=0.0)
+        return self._pass([targets[unit] for unit in self._compiled.unit_of], load)
+
+    def _pass(self, of_node: list[int], load: Sequence[float]) -> float:
+        run = self._begin(of_node)
+        latest, done = 0.0, 0
+        while run.ready:
+            place = run.ready.pop()
+            if place < 0:
+                source = -1 - place
+                nodes = run.members[source]
+                end = run.start[source] + self._piece[source] + load[source]
+                for node in nodes:
+                    self._leave(run, node, source, end)
+            else:
+                source = of_node[place]
+                nodes = [place]
+                end = run.arrived[place] + self._seconds[place][source]
+                if self._piece[source]:
+                    end += self._begins(place, source, of_node)
+                self._leave(run, place, source, end)
+            if end > latest:
+                latest = end
+            done += len(nodes)
+        return latest if done == len(of_node) else math.inf
+
+    def _begin(self, of_node: list[int]) -> _Run:
+        """Before anything has run."""
+        whole, sources = self._whole, self._sources
+        members: list[list[int]] = [[] for _ in whole]
+        missing = [0] * len(whole)
+        for index, target in enumerate(of_node):
+            if whole[target]:
+                members[target].append(index)
+                for source in sources[index]:
+                    if of_node[source] != target:
+                        missing[target] += 1
+        ready = [index for index in self._first if not whole[of_node[index]]]
+        ready += [-1 - target for target, nodes in enumerate(members) if nodes and not missing[target]]
+        return _Run(
+            of_node=of_node,
+            members=members,
+            missing=missing,
+            waiting=self._waiting.copy(),
+            arrived=[0.0] * len(of_node),
+            start=[0.0] * len(whole),
+            ready=ready,
+        )
+
+    def _leave(self, run: _Run, node: int, source: int, end: float) -> None:
+        """``node``, on ``source``, has ended: its value goes to all that read it, and what has all inputs is ready."""
+        of_node, whole = run.of_node, self._whole
+        inside = whole[source]
+        crossing = self._crossing.get(node)
+        left = end if inside or crossing is None else end + self._send(crossing, source, of_node)
+        for reader in self._readers[node]:
+            target = of_node[reader]
+            if whole[target]:
+                if target == source:
+                    continue
+                if left > run.start[target]:
+                    run.start[target] = left
+                run.missing[target] -= 1
+                if not run.missing[target]:
+                    run.ready.append(-1 - target)
+                continue
+            at = end
+            if target != source:
+                at = left if crossing is None else left + crossing.receive[source][target]
+            if at > run.arrived[reader]:
+                run.arrived[reader] = at
+            run.waiting[reader] -= 1
+            if not run.waiting[reader]:
+                run.ready.append(reader)
+
+    def _send(self, crossing: Crossing, source: int, of_node: list[int]) -> float:
+        """Seconds until a value has left its target for the dearest one that reads it."""
+        send = crossing.send[source]
+        return max([send[of_node[reader]] for reader in self._readers[crossing.node]])
+
+    def _begins(self, node: int, target: int, of_node: list[int]) -> float:
+        """``piece_s`` where a node reads nothing of its own target."""
+        fixed = self._piece[target]
+        if fixed and any(of_node[source] == target for source in self._sources[node]):
+            return 0.0
+        return fixed
+
+
+def _never_waits(compiled: Compiled, device: int) -> bool:
+    """No part on the device ever waits for a lane: there is any number, or one for each of its whole targets."""
+    lanes = compiled.problem.devices[device].lanes
+    mine = [
+        target for target, place in zip(compiled.problem.targets, compiled.device_of, strict=True) if place == device
+    ]
+    return lanes == UNLIMITED or (all(target.whole for target in mine) and len(mine) <= lanes)

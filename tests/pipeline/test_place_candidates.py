@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfgate.bench.session import HEAD, Side
+from perfgate.errors import MeasuringError
+from perfgate.pipeline import place_candidates, place_measure, place_problem
+from perfgate.pipeline.place_candidates import Candidate, PlaceRequest
+from perfgate.pipeline.place_measure import Raced
+from perfgate.pipeline.request import Ports
+from perfgate.records.placement import THROUGHPUT, Piece, Placement, PlacementPlan
+from perfgate.records.placing import Build, Built, Part, WholeTime
+from perfgate.records.workload import ModelSpec, SideConfig
+from tests.pipeline.test_place_problem import CPU, lowered, node, profiled
+
+SPEC = ModelSpec(name="net", entry="net:net", modes=("infer",))
+PROFILED = profiled({(one, name): 1.0 for one in "pqr" for name in "ab"}, {"a": 1.0, "b": 1.0})
+POSED = place_problem.problem(lowered(node("p"), node("q", 0), node("r", 1)), PROFILED, CPU, objective="latency")
+BEST = WholeTime(target="a", seconds=3.0, low_s=2.9, high_s=3.1)
+
+
+class Silent:
+    def step(self, *_: object) -> None:
+        pass
+
+
+PORTS = Ports(progress=Silent(), environ={})
+
+
+class Deployer:
+    """Builds nothing and remembers what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Build] = []
+
+    def build(self, request: Build) -> Built:
+        self.asked.append(request)
+        pieces = tuple(
+            Piece(target=part.target, library=part.target, device="cpu", file=f"{n}", nodes=tuple(map(str, part.nodes)))
+            for n, part in enumerate(request.parts)
+        )
+        return Built(plan=PlacementPlan(model="", fingerprint="f", pieces=pieces, best_single=request.best_single))
+
+
+def request(**fields: Any) -> PlaceRequest:
+    folder = Path("/nowhere")
+    side = Side(name=HEAD, checkout=folder, repository=folder, python="python", config=SideConfig(source="test"))
+    values: dict[str, Any] = {
+        "side": side,
+        "spec": SPEC,
+        "workload": SPEC.workloads[0],
+        "devices": CPU,
+    }
+    return PlaceRequest(**{**values, **fields})
+
+
+def deployed(*answers: Placement, **fields: Any) -> tuple[list[Candidate], Deployer]:
+    placer = Deployer()
+    found = place_candidates.deployed(
+        placer,  # type: ignore[arg-type]
+        request(**fields), POSED, PROFILED, answers, BEST, Path("/tmp/x"), PORTS,
+    )  # fmt: skip
+    return found, placer
+
+
+def raced(low: float, high: float, *, certain: bool) -> Raced:
+    return Raced(plan_s=2.0, other_s=2.5, low_s=1.9, high_s=2.1, faster=(low, high), certain=certain, pairs=8)
+
+
+def test_deployed__the_best_single_target_is_always_the_first():
+    (only,), placer = deployed(Placement(targets=(0, 0, 0), value=3.0))
+    assert only.name == "a"
+    assert [part.nodes for part in placer.asked[0].parts] == [(0, 1, 2)]
+
+
+def test_deployed__only_what_promises_to_be_faster():
+    found, placer = deployed(Placement(targets=(0, 0, 1), value=2.0), Placement(targets=(0, 1, 1), value=2.999))
+    assert [one.name for one in found] == ["a", "placement 1"]
+    assert placer.asked[1].parts == (Part(target="a", nodes=(0, 1)), Part(target="b", nodes=(2,)))
+    assert len({one.folder for one in placer.asked}) == 2
+
+
+def test_deployed__another_single_target_than_the_fastest_is_a_candidate_too():
+    found, _ = deployed(Placement(targets=(1, 1, 1), value=2.0))
+    assert [part.target for part in found[1].parts] == ["b"]
+
+
+def test_chosen__is_recommended_only_if_it_is_certainly_faster():
+    first, mixed = deployed(Placement(targets=(0, 0, 1), value=2.0))[0]
+    sure = place_candidates.chosen(request(), [first, replace(mixed, raced=raced(-0.2, -0.1, certain=True))], BEST)
+    assert sure is not None
+    assert (sure.recommended, sure.measured_s, sure.single_s, sure.faster) == (True, 2.0, 2.5, (-0.2, -0.1))
+    assert (sure.model, sure.best_single, sure.predicted_s) == ("net", "a", 2.0)
+    unsure = place_candidates.chosen(request(), [first, replace(mixed, raced=raced(-0.2, 0.1, certain=False))], BEST)
+    assert unsure is not None
+    assert not unsure.recommended
+
+
+def test_chosen__of_several_the_fastest_that_was_measured():
+    first, one, two = deployed(Placement(targets=(0, 0, 1), value=1.0), Placement(targets=(0, 1, 1), value=2.0))[0]
+    found = place_candidates.chosen(
+        request(),
+        [
+            first,
+            replace(one, raced=raced(-0.1, 0.1, certain=False)),
+            replace(two, raced=raced(-0.3, -0.2, certain=True)),
+        ],
+        BEST,
+    )
+    assert found is not None
+    assert [piece.nodes for piece in found.pieces] == [("0",), ("1", "2")]
+
+
+def test_chosen__without_a_mixed_candidate_the_single_target_with_its_own_time():
+    (only,), _ = deployed(Placement(targets=(0, 0, 0), value=3.0))
+    found = place_candidates.chosen(request(), [only], BEST)
+    assert found is not None
+    assert (found.measured_s, found.low_s, found.high_s, found.recommended) == (3.0, 2.9, 3.1, False)
+    assert place_candidates.chosen(request(), [], BEST) is None
+
+
+def test_raced__what_is_pipelined_is_not_timed_one_request_at_a_time(monkeypatch):
+    def never(*_: object, **__: object) -> Raced:
+        raise AssertionError
+
+    monkeypatch.setattr(place_measure, "race", never)
+    found, _ = deployed(Placement(targets=(0, 0, 1), value=9.0), objective=THROUGHPUT)
+    asked = request(objective=THROUGHPUT)
+    assert [one.raced for one in place_candidates.raced(asked, found, Path(), PORTS, until=0.0)] == [None, None]
+
+
+def test_raced__each_against_the_first_within_what_is_left(monkeypatch):
+    calls = []
+
+    def race(plan: Path, other: Path, **fields: Any) -> Raced:
+        calls.append((plan.name, other.name, fields["budget_s"]))
+        return raced(-0.2, -0.1, certain=True)
+
+    monkeypatch.setattr(place_measure, "race", race)
+    found, _ = deployed(Placement(targets=(0, 0, 1), value=1.0), Placement(targets=(0, 1, 1), value=1.0))
+    done = place_candidates.raced(request(), found, Path(), PORTS, until=0.0)
+    assert [call[:2] for call in calls] == [("deployed-1", "deployed-0"), ("deployed-2", "deployed-0")]
+    assert all(call[2] == pytest.approx(0.25 * 300.0) for call in calls)
+    assert [one.raced is not None for one in done] == [False, True, True]
+
+
+def test_raced__one_that_cannot_be_measured_takes_nothing_from_the_others(monkeypatch):
+    def race(plan: Path, *_: Any, **__: Any) -> Raced:
+        if plan.name == "deployed-1":
+            msg = "hung"
+            raise MeasuringError(msg)
+        return raced(-0.2, -0.1, certain=True)
+
+    monkeypatch.setattr(place_measure, "race", race)
+    found, _ = deployed(Placement(targets=(0, 0, 1), value=1.0), Placement(targets=(0, 1, 1), value=1.0))
+    done = place_candidates.raced(request(), found, Path(), PORTS, until=0.0)
+    assert [(one.problem, one.raced is not None) for one in done] == [("", False), ("hung", False), ("", True)]
+    plan = place_candidates.chosen(request(), done, BEST)
+    assert plan is not None
+    assert [piece.nodes for piece in plan.pieces] == [("0",), ("1", "2")]

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from perfgate.pipeline import place_problem
+from perfgate.placement import evaluate
+from perfgate.records.placement import Border, Device, Placement, Target
+from perfgate.records.placing import CrossingValue, LibraryFound, Lowered, LoweredNode, NodeTime, Profiled, WholeTime
+
+CPU = (Device(name="cpu"),)
+
+
+def node(name: str, *sources: int, **fields: Any) -> LoweredNode:
+    values: dict[str, Any] = {"kind": "matmul", "ops": ("mm",), "signature": f"s-{name}", "outputs": (f"{name}.out",)}
+    return LoweredNode(name=name, sources=sources, **{**values, **fields})
+
+
+def lowered(*nodes: LoweredNode, libraries: tuple[LibraryFound, ...] = ()) -> Lowered:
+    values = tuple(
+        CrossingValue(name=f"{one.name}.out", dtype="float32", shape=(25,), bytes=100, maker=number)
+        for number, one in enumerate(nodes)
+    )
+    return Lowered(
+        framework="torch",
+        nodes=nodes,
+        values=values,
+        inputs=("x",),
+        outputs=("y",),
+        fingerprint="f",
+        libraries=libraries,
+    )
+
+
+def profiled(times: dict[tuple[str, str], float], factors: dict[str, float], **fields: Any) -> Profiled:
+    names = list(factors)
+    wholes = [WholeTime(target=name, seconds=1.0, nodes_s=1.0, factor=factor) for name, factor in factors.items()]
+    return Profiled(
+        targets=tuple(Target(name=name, library=name, device="cpu", piece_s=1e-6) for name in names),
+        times=tuple(
+            NodeTime(signature=f"s-{one}", target=name, seconds=value, raw_s=value, low_s=value, high_s=value, blocks=3)
+            for (one, name), value in times.items()
+        ),
+        wholes=tuple(wholes),
+        borders=(Border(source="a", target="b", send_s_per_byte=1e-9, receive_s=2e-6),),
+        supports=(),
+        **fields,
+    )
+
+
+LIBRARIES = (
+    LibraryFound(name="onednn"),
+    LibraryFound(name="inductor", compiler=True),
+    LibraryFound(name="openvino", missing="pip install openvino"),
+    LibraryFound(name="cuda", device="cuda:0"),
+)
+
+
+def targets(**fields: Any) -> list[str]:
+    asked: dict[str, Any] = {"devices": ["cpu"], "libraries": (), "threads": (1,), **fields}
+    return [one.name for one in place_problem.targets(lowered(node("a"), libraries=LIBRARIES), **asked)]
+
+
+def test_targets__are_what_is_there_on_the_devices_that_are_wanted():
+    assert targets() == ["onednn cpu", "inductor cpu"]
+    assert targets(devices=["cpu", "cuda:0"], libraries=("cuda", "onednn")) == ["onednn cpu", "cuda cuda:0"]
+
+
+def test_targets__threads_are_part_of_a_cpu_target_and_of_no_other():
+    assert targets(threads=(1, 2), devices=["cpu", "cuda:0"], libraries=("cuda", "onednn")) == [
+        "onednn cpu 1",
+        "onednn cpu 2",
+        "cuda cuda:0",
+    ]
+
+
+def test_targets__the_compiler_is_the_default_and_there_is_always_one():
+    found = place_problem.targets(
+        lowered(node("a"), libraries=LIBRARIES), devices=["cpu"], libraries=(), threads=(2, 1)
+    )
+    assert [one.name for one in found if one.default] == ["inductor cpu 2"]
+    found = place_problem.targets(
+        lowered(node("a"), libraries=LIBRARIES), devices=["cpu"], libraries=("onednn",), threads=(1,)
+    )
+    assert [one.default for one in found] == [True]
+
+
+def test_problem__times_are_in_place():
+    posed = place_problem.problem(
+        lowered(node("p"), node("q", 0, weight_bytes=7)),
+        profiled({("p", "a"): 1.0, ("q", "a"): 2.0, ("p", "b"): 4.0}, {"a": 0.5, "b": 1.5}),
+        CPU,
+        objective="latency",
+    )
+    assert [one.seconds for one in posed.nodes] == [(0.5, 6.0), (1.0, None)]
+    assert [one.output_bytes for one in posed.nodes] == [100.0, 100.0]
+    assert posed.nodes[1].memory_bytes == 7
+
+
+def test_problem__what_is_changed_in_place_stays_together_before_what_is_tied():
+    posed = place_problem.problem(
+        lowered(node("p", together="w"), node("q", 0, together="w", state="cache"), node("r", 1, state="cache")),
+        profiled({("p", "a"): 1.0, ("q", "a"): 1.0, ("r", "a"): 1.0}, {"a": 1.0}),
+        CPU,
+        objective="latency",
+    )
+    assert [one.together for one in posed.nodes] == ["w", "cache", "cache"]
+
+
+def test_cautious__borders_cost_more_and_operators_the_same():
+    posed = place_problem.problem(
+        lowered(node("p"), node("q", 0)),
+        profiled({(one, name): 1.0 for one in "pq" for name in "ab"}, {"a": 1.0, "b": 1.0}),
+        CPU,
+        objective="latency",
+    )
+    dear = place_problem.cautious(posed, 3.0)
+    alone, mixed = (0, 0), (0, 1)
+    border = 100e-9 + 2e-6
+    assert evaluate.value(posed, mixed) == pytest.approx(2.0 + border + 2e-6)
+    assert evaluate.value(dear, mixed) == pytest.approx(2.0 + 3 * (border + 2e-6))
+    assert evaluate.value(dear, alone) == pytest.approx(2.0 + 3e-6)
+
+
+def test_parts__are_runs_of_one_target_in_order():
+    posed = place_problem.problem(
+        lowered(node("p"), node("q", 0), node("r", 1)),
+        profiled({(one, name): 1.0 for one in "pqr" for name in "ab"}, {"a": 1.0, "b": 1.0}),
+        CPU,
+        objective="latency",
+    )
+    found = place_problem.parts(posed, Placement(targets=(0, 0, 1), value=3.0))
+    assert [(one.target, one.nodes) for one in found] == [("a", (0, 1)), ("b", (2,))]

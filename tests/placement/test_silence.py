@@ -1,0 +1,15 @@
+"""What compiled code prints inside goes nowhere; what is printed around it arrives in order."""
+
+from __future__ import annotations
+
+import ctypes
+
+from perfgate.placement.silence import silence
+
+
+def test_silence__drops_what_c_prints_and_keeps_the_rest(capfd):
+    print("before")
+    with silence():
+        ctypes.CDLL(None).puts(b"in between")
+    print("after")
+    assert capfd.readouterr().out == "before\nafter\n"
