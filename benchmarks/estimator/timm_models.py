@@ -4,20 +4,24 @@
 it saw, next to least squares on the logarithms of four numbers (FLOP, bytes, weights, kernels) and to the best that a
 first trial reached. Needs the public data and features of ``python -m benchmarks.cost.features``.
 
-Exit status 1 where a line is above the limit that was set for it beforehand.
+A second table has the families whose estimates are far off, and whether their answers say so.
+
+Exit status 1 where a line is above the limit that was set for it beforehand, or such an answer says nothing.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.estimator import architectures, command, held_out, measured
+from benchmarks.estimator import architectures, command, held_out, measured, outliers
 from benchmarks.estimator.held_out import Figures
 from benchmarks.estimator.measured import Table
+from benchmarks.estimator.outliers import Outliers
 from benchmarks.tables import print_table
 from perfgate.records.estimate import FITTED, STEP_TIME, Estimate, Example
 
@@ -52,21 +56,27 @@ FOLDS, DRAWS, QUICK_FOLDS, QUICK_DRAWS = 10, 20, 2, 2
 _FEW = 20
 
 
-def rows(name: str, examples: Sequence[Example], *, quick: bool) -> dict[str, Figures]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """``figures`` and ``outliers`` by name of the row; the latter where families or architectures are held out."""
+
+    figures: dict[str, Figures]
+    outliers: dict[str, Outliers]
+
+
+def rows(name: str, examples: Sequence[Example], *, quick: bool) -> Rows:
     """The rows of one table."""
     groups = [one.group for one in examples]
     families = held_out.folds(groups, QUICK_FOLDS if quick else FOLDS)
-    found = {
-        f"{name}, {FAMILIES}": _cross_validated(examples, families),
-        f"{name}, {FAMILIES}, least squares of 4 numbers": held_out.figures(
-            examples, held_out.cross_validated(examples, families, four_numbers)
-        ),
-    }
+    found = Rows(figures={}, outliers={})
+    _cross_validate(found, f"{name}, {FAMILIES}", examples, families)
+    found.figures[f"{name}, {FAMILIES}, least squares of 4 numbers"] = held_out.figures(
+        examples, held_out.cross_validated(examples, families, four_numbers)
+    )
     if quick:
         return found
-    coarse = [architectures.group(one.model) for one in examples]
-    found[f"{name}, {COARSE}"] = _cross_validated(examples, coarse)
-    found[f"{name}, {FEW}"] = learned_from_few(examples, _FEW, draws=DRAWS)
+    _cross_validate(found, f"{name}, {COARSE}", examples, [architectures.group(one.model) for one in examples])
+    found.figures[f"{name}, {FEW}"] = learned_from_few(examples, _FEW, draws=DRAWS)
     return found
 
 
@@ -113,24 +123,33 @@ def _logs(examples: Sequence[Example]) -> np.ndarray:
     return np.hstack([np.log(np.maximum(np.array(sums, dtype=np.float64), 1.0)), np.ones((len(sums), 1))])
 
 
-def _cross_validated(examples: Sequence[Example], fold: Sequence[int | str]) -> Figures:
-    return held_out.figures(examples, held_out.cross_validated(examples, fold))
+def _cross_validate(found: Rows, name: str, examples: Sequence[Example], fold: Sequence[int | str]) -> None:
+    estimates = held_out.cross_validated(examples, fold)
+    found.figures[name] = held_out.figures(examples, estimates)
+    found.outliers[name] = outliers.of(examples, estimates)
 
 
 def run(data: Path, *, tables: Mapping[str, Table], quick: bool) -> int:
     """All tables, printed."""
     found: dict[str, Figures] = {}
+    odd: dict[str, Outliers] = {}
     for name, table in tables.items():
         examples = measured.timm(data, table)
         if quick:
             examples = random.Random(0).sample(examples, min(200, len(examples)))
         if examples:
-            found |= rows(name, examples, quick=quick)
+            some = rows(name, examples, quick=quick)
+            found |= some.figures
+            odd |= some.outliers
     print_table(
         ("step time", *held_out.HEADER, "trial"),
         [(name, *one.cells(), TRIAL.get(name, "")) for name, one in found.items()],
     )
+    print_table(outliers.SHARES_HEADER, [(name, *one.cells()) for name, one in odd.items()])
+    print_table(outliers.HEADER, [(name, *family.cells()) for name, one in odd.items() for family in one.families])
     wrong = [] if quick else held_out.missed(found, LIMITS) + _uncovered(found)
+    if not quick:
+        wrong += [line for name, one in odd.items() if name.endswith(FAMILIES) for line in outliers.missed(name, one)]
     for one in wrong:
         print(one)
     return int(bool(wrong))

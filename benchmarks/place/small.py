@@ -56,6 +56,7 @@ class Counts:
     found: int = 0
     climbed: int = 0
     wrong: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
     exact_s: list[float] = field(default_factory=list)
     search_s: list[float] = field(default_factory=list)
@@ -100,6 +101,8 @@ def _one(name: str, problem: Problem, counts: Counts) -> None:
     if value < answer.value * (1 - SAME):
         counts.wrong.append(f"{name}: the search found {value}, below the optimum {answer.value}")
     counts.found += _same(value, answer.value)
+    if not _same(value, answer.value):
+        counts.missed.append(f"{name}: {value:.6g}, the optimum is {answer.value:.6g}")
     counts.climbed += _same(_climb(problem), answer.value)
 
 
@@ -153,6 +156,8 @@ def _report(all_counts: dict[str, Counts]) -> int:
     found, proven = (sum(getattr(each, what) for each in all_counts.values()) for what in ("found", "proven"))
     wrong = [text for each in all_counts.values() for text in each.wrong]
     print(f"\nThe search finds {found} of {proven} optima ({_share(found, proven)}); limit {LEAST_FOUND:.0%}.")
+    for text in (text for each in all_counts.values() for text in each.missed):
+        print(f"missed: {text}")
     for text in wrong:
         print(f"WRONG: {text}")
     return int(bool(wrong) or not proven or found < LEAST_FOUND * proven)

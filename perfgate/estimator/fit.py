@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from perfgate.errors import UsageError
-from perfgate.estimator import columns, features, intervals, kernel_fit, memory, novelty, parts
+from perfgate.estimator import columns, features, intervals, kernel_fit, memory, novelty, parts, support
 from perfgate.estimator.accuracy import accuracy
 from perfgate.estimator.columns import Names
 from perfgate.estimator.core import folds as folds_of
@@ -25,8 +25,9 @@ from perfgate.estimator.intervals import Calibrated, Quantiles
 from perfgate.estimator.kernels import Kernels
 from perfgate.estimator.model import Fitted, Model
 from perfgate.estimator.parts import Data
+from perfgate.estimator.support import Support
 from perfgate.estimator.transfer import Setting
-from perfgate.records.estimate import PEAK_MEMORY, STEP_TIME, TARGETS, UTILISATION, Accuracy, Example
+from perfgate.records.estimate import ENERGY, PEAK_MEMORY, STEP_TIME, TARGETS, UTILISATION, Accuracy, Example
 
 Floats = NDArray[np.float64]
 
@@ -246,7 +247,7 @@ def _target(examples: list[Example], digests: dict[int, str], target: str, timed
         own=_own(every, groups, data),
         across=_across(elsewhere, groups),
         context=_least_context(examples, found.x, y) if target == PEAK_MEMORY else {},
-        seen=novelty.seen(examples, classes),
+        seen=novelty.seen(examples, classes, _support(examples, data, whole, target, seed)),
         accuracy=_accuracy(target, held, groups),
         errors_by_digest=dict(
             zip((digests[id(examples[row])][:16] for row in held.rows), map(float, held.error), strict=True)
@@ -260,6 +261,17 @@ def _kernels(
     """Of steps of one kernel, those classes that are told better by it than by the columns of whole steps."""
     learned = kernel_fit.fit(examples, settings, calls, y, seed=seed)
     return None if learned is None else kernel_fit.worthwhile(learned, examples, settings, calls, held.rows, held.error)
+
+
+def _support(examples: Sequence[Example], data: Data, whole: parts.Parts, target: str, seed: int) -> Support:
+    """Of targets that are a sum over kernels."""
+    if target not in {STEP_TIME, ENERGY}:
+        return Support()
+    rows = support.chosen([one.group for one in examples], seed)
+    each = [parts.coefficients(whole, one, data.settings) for one in data.settings]
+    some = [examples[row] for row in rows]
+    share = support.shares(some, np.stack([each[data.setting[row]] for row in rows]))
+    return support.support([one.group for one in some], share)
 
 
 def _present(found: columns.Columns) -> list[str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from perfgate.errors import UsageError
-from perfgate.estimator import anchors, columns, features, kernels, memory, novelty, parts
+from perfgate.estimator import anchors, columns, features, kernels, memory, novelty, parts, support
 from perfgate.estimator.anchors import Found, Places
 from perfgate.estimator.columns import Columns, Names
 from perfgate.estimator.held_out import ANCHORED as CLOSE
@@ -22,6 +22,7 @@ from perfgate.estimator.intervals import COVERAGE, Calibrated, Quantiles
 from perfgate.estimator.kernels import Kernels, Single
 from perfgate.estimator.novelty import Seen
 from perfgate.estimator.parts import Answer, Parts
+from perfgate.estimator.support import Rare
 from perfgate.estimator.transfer import Setting
 from perfgate.records.estimate import (
     ANCHORED,
@@ -152,12 +153,30 @@ class _Asked:
         value = np.maximum(np.exp(given.log(fitted.scale)), self._floor(examples, found))
         doubt = given.doubts()
         single = kernels.answer(fitted.kernels, examples, settings, found.calls)
+        rare = self._rare(examples, settings, said)
         return [
-            self._estimate(row, examples[row], found, settings[row], float(value[row]), said, relatives, places, doubt)
+            self._estimate(
+                row, examples[row], found, settings[row], float(value[row]), said, relatives, places, doubt, rare[row]
+            )
             if (alone := self._single(single, row, said, relatives, places)) is None
             else self._of_kernel(row, examples[row], found, settings[row], alone)
             for row in range(len(examples))
         ]
+
+    def _rare(self, examples: Sequence[Example], settings: Sequence[Setting], said: Found) -> list[tuple[Rare, ...]]:
+        """Of each question, what hardly any group tells; what a close relative took holds for its kernels too."""
+        found: list[tuple[Rare, ...]] = [()] * len(examples)
+        rows = [int(row) for row in np.flatnonzero(said.variance >= CLOSE)]
+        fitted = self.fitted
+        if not rows or not fitted.seen.support.groups:
+            return found
+        shares = support.shares(
+            [examples[row] for row in rows],
+            np.stack([parts.coefficients(fitted.parts, settings[row], fitted.settings) for row in rows]),
+        )
+        for row, share in zip(rows, shares, strict=True):
+            found[row] = support.rare(share, fitted.seen.support)
+        return found
 
     def _single(
         self, single: Single | None, row: int, said: Found, relatives: _Relatives, places: Places
@@ -181,7 +200,7 @@ class _Asked:
     def _of_kernel(
         self, row: int, example: Example, found: Columns, setting: Setting, known: tuple[float, float, float]
     ) -> Estimate:
-        why, _ = novelty.causes(example, self.fitted.seen)
+        why = novelty.causes(example, self.fitted.seen).why
         value, low, high = known
         return Estimate(
             target=self.fitted.target,
@@ -227,10 +246,12 @@ class _Asked:
 
     def _estimate(
         self, row: int, example: Example, found: Columns, setting: Setting, value: float, said: Found,
-        relatives: _Relatives, places: Places, doubt: Floats,
+        relatives: _Relatives, places: Places, doubt: Floats, rare: tuple[Rare, ...],
     ) -> Estimate:  # fmt: skip
         fitted = self.fitted
-        why, factor = novelty.causes(example, fitted.seen)
+        new = novelty.causes(example, fitted.seen, rare)
+        # That nothing was measured there is in errors between machines already.
+        but = 1.0
         close = bool(said.variance[row] < CLOSE)
         measured_here = setting.key in fitted.names.settings
         nearest = int(said.nearest[row])
@@ -240,12 +261,11 @@ class _Asked:
             wide = fitted.across or _ACROSS
             low, high = wide.low, wide.high
             if fitted.across is None and not measured_here:
-                # That nothing was measured there is in these errors already.
-                factor = max(1.0, factor / novelty.HARDWARE)
+                but = novelty.HARDWARE
         else:
             ends = fitted.own.get(setting.key, fitted.calibrated).ends(doubt[row : row + 1])
             low, high = (float(end[0]) for end in ends)
-        low, high = value * np.exp(low * factor), value * np.exp(high * factor)
+        low, high = (value * np.exp(end) for end in new.ends(low, high, but))
         source = FITTED if measured_here else TRANSFERRED
         if anchored_here:
             source = ANCHORED
@@ -259,7 +279,7 @@ class _Asked:
             coverage=COVERAGE,
             source=source,
             terms=self._terms(found.x[row], setting, value),
-            novel=why,
+            novel=new.why,
             anchor=relatives.models[nearest] if related else "",
         )
 

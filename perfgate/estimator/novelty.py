@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from perfgate import units
 from perfgate.estimator import features
+from perfgate.estimator.support import Rare, Support
 from perfgate.records.estimate import Example
 from perfgate.records.graph import KernelGroup
 from perfgate.records.hardware import CPU
@@ -20,14 +21,19 @@ from perfgate.records.hardware import CPU
 _BEYOND = 1.5
 # Widening (of the logarithms of both ends) by cause.
 _OPERATOR, _CLASS, HARDWARE, _KIND, _RATES, _SOFTWARE, _CONDITION = 1.5, 1.25, 1.5, 2.0, 1.5, 1.25, 1.25
-# All causes together.
+_HARDLY = 1.75
+# Part of the time of hardly measured kernels that may not be there at all, and what that and all causes come to.
+_NOT_THERE = 0.9
 _MOST = 3.0
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What examples consisted of. ``low``, ``high``: least and most FLOP, bytes, kernels and bytes of weights."""
+    """What examples consisted of. ``low``, ``high``: least and most FLOP, bytes, kernels and bytes of weights.
+
+    ``support``: how many groups tell each kind of kernels' constants.
+    """
 
     machines: tuple[str, ...]
     machine_kinds: tuple[str, ...]
@@ -40,12 +46,30 @@ class Seen:
     classes: tuple[str, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
+    support: Support = field(default_factory=Support)
 
 
 _AMOUNTS = ("FLOP", "bytes moved", "kernels", "bytes of weights")
 
 
-def seen(examples: Sequence[Example], classes: Iterable[str]) -> Seen:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Novel:
+    """``why``: sentences without full stop, the weightiest first. An interval's ends (ln) are widened by ``factor``,
+    then by ``below`` <= 0 and ``above`` >= 0.
+    """
+
+    why: tuple[str, ...]
+    factor: float
+    below: float = 0.0
+    above: float = 0.0
+
+    def ends(self, low: float, high: float, but: float = 1.0) -> tuple[float, float]:
+        """ln of both ends, widened; ``but``: a factor of a cause that ``low`` and ``high`` allow for already."""
+        factor = max(1.0, self.factor / but)
+        return low * factor + self.below, high * factor + self.above
+
+
+def seen(examples: Sequence[Example], classes: Iterable[str], support: Support) -> Seen:
     """What there is in the examples; ``classes``: of their kernels."""
     distinct = {id(one.kernels): one.kernels for one in examples}
     amounts = {key: _work(kernels) for key, kernels in distinct.items()}
@@ -63,17 +87,27 @@ def seen(examples: Sequence[Example], classes: Iterable[str]) -> Seen:
         classes=tuple(sorted(classes)),
         low=tuple(min(column) for column in columns),
         high=tuple(max(column) for column in columns),
+        support=support,
     )
 
 
-def causes(example: Example, known: Seen) -> tuple[tuple[str, ...], float]:
-    """Sentences without full stop, the weightiest first, and the factor on the interval's width."""
-    found = [*_operators(example, known), *_machine(example, known), *_conditions(example, known)]
+def causes(example: Example, known: Seen, rare: Sequence[Rare] = ()) -> Novel:
+    """Of one question; ``rare``: its kernels that hardly any measured group has."""
+    found = [*_operators(example, known)]
+    if rare:
+        found.append((rare[0].text(), _HARDLY))
+    found += [*_machine(example, known), *_conditions(example, known)]
     found += _amounts(example, known)
     factor = 1.0
     for _, one in found:
         factor *= one
-    return tuple(text for text, _ in found), min(factor, _MOST)
+    share = min(sum(one.share for one in rare), 1.0)
+    return Novel(
+        why=tuple(text for text, _ in found),
+        factor=min(factor, _MOST),
+        below=math.log1p(-_NOT_THERE * share),
+        above=math.log1p(sum(one.more for one in rare)),
+    )
 
 
 def _operators(example: Example, known: Seen) -> list[tuple[str, float]]:

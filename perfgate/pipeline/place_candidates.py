@@ -28,7 +28,8 @@ class PlaceRequest:
     """One workload of ``side``.
 
     ``devices`` with their memory; the first is where the model runs by itself. ``threads``: numbers of CPU threads that
-    are tried. ``budget_s``: for all of it. ``given``: inputs from the command line, which a plan keeps.
+    are tried. ``budget_s``: for all of it. ``given``: inputs from the command line, which a plan keeps;
+    ``called``: the model as the user calls it, empty: by its name.
     """
 
     side: Side
@@ -42,6 +43,7 @@ class PlaceRequest:
     budget_s: float = 300.0
     seed: int = 0
     given: tuple[str, ...] = ()
+    called: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +136,7 @@ def chosen(request: PlaceRequest, candidates: Sequence[Candidate], best: WholeTi
     raced = fastest.raced
     return replace(
         fastest.built.plan,
-        model=request.spec.name,
+        model=request.called or request.spec.name,
         given=request.given,
         batch=request.workload.batch,
         dtype=request.workload.dtype,

@@ -103,6 +103,7 @@ def _request(asked: CommandRequest, ports: Ports, folder: Path) -> PlaceRequest:
         budget_s=asked.budget_s or rules.budget_s or _BUDGET_S,
         seed=asked.seed,
         given=count.inputs,
+        called=count.entry,
     )
 
 

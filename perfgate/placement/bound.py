@@ -20,6 +20,7 @@ from perfgate.placement.backbone import backbone
 from perfgate.placement.compiled import Compiled, compiled
 from perfgate.placement.prefix import Prefix
 from perfgate.placement.program import SCALED, Program, build
+from perfgate.placement.silence import silence
 from perfgate.placement.symmetry import Equals
 from perfgate.records.placement import MEMORY, SIDE_BY_SIDE, THROUGHPUT, UNLIMITED, Problem
 
@@ -27,6 +28,8 @@ from perfgate.records.placement import MEMORY, SIDE_BY_SIDE, THROUGHPUT, UNLIMIT
 # 1e-7 for dual values and 1e-6 for whole numbers; the program's scale is 1000.
 TOLERANCE = 1e-6
 _INFEASIBLE = 2
+# Choices (units times targets) that the solver is not given in vain; with many more it overruns its limit.
+CHOICES_PER_S = 2000
 # Share of the time for the smaller program, in which equal targets are one.
 _MERGED = 0.3
 # Share of the time for prices of limits, where the graph is narrow enough for them.
@@ -43,7 +46,10 @@ def lower(problem: Problem, time_limit_s: float) -> float:
     small = compiled(problem)
     found = _simple(small)
     if problem.objective == THROUGHPUT or problem.order != SIDE_BY_SIDE:
-        found = max(found, labels.lower(small, lambda: time.monotonic() - begun > time_limit_s * _PRICED))
+        summed, proven = labels.lower(small, lambda: time.monotonic() - begun > time_limit_s * _PRICED)
+        if proven:
+            return summed
+        found = max(found, summed)
     class_of = Equals(small).class_of
     apart = list(range(small.target_count))
     if class_of != apart:
@@ -89,20 +95,21 @@ _DOWN = 1 - 1e-12
 
 def _solve(small: Compiled, class_of: Sequence[int], time_limit_s: float) -> tuple[tuple[int, ...] | None, float]:
     """Targets of nodes (only where ``class_of`` merges nothing) and a bound; 0 where the solver has none."""
-    if time_limit_s <= 0:
+    if sum(map(len, small.allowed)) > CHOICES_PER_S * time_limit_s:
         return None, 0.0
     begun = time.monotonic()
     program = build(small, class_of)
     left = time_limit_s - (time.monotonic() - begun)
     if left <= 0:
         return None, 0.0
-    answer = solve_milp(
-        program.cost,
-        integrality=program.integrality,
-        bounds=program.bounds,
-        constraints=program.rows,
-        options={"time_limit": left, "mip_rel_gap": TOLERANCE},
-    )
+    with silence():
+        answer = solve_milp(
+            program.cost,
+            integrality=program.integrality,
+            bounds=program.bounds,
+            constraints=program.rows,
+            options={"time_limit": left, "mip_rel_gap": TOLERANCE},
+        )
     if answer.status == _INFEASIBLE:
         return None, math.inf
     stated = answer.mip_dual_bound

@@ -19,15 +19,20 @@ from perfgate.placement.prefix import Prefix
 from perfgate.placement.symmetry import Equals
 from perfgate.records.placement import LATENCY, MEMORY
 
+# Beyond, there is no hope, and one call inside another for each unit.
+MOST_UNITS = 300
+
 
 def best(compiled: Compiled, below: float, over: Callable[[], bool]) -> tuple[int, ...] | None:
     """Targets of units with the least objective among all that are below ``below``, or None: there are none.
 
     Raises:
-        GaveUp: ``over`` says that time is up.
+        GaveUp: ``over`` says that time is up, or there are too many units.
     """
     if compiled.problem.objective == LATENCY and backbone(compiled) >= below:
         return None
+    if len(compiled.units) > MOST_UNITS:
+        raise GaveUp
     search = _Search(compiled, below, over)
     search.place(0, 0)
     return search.found

@@ -45,27 +45,26 @@ def best(compiled: Compiled, below: float, over: Callable[[], bool]) -> tuple[in
     return None if search.steps is None else targets(layers, search.steps)
 
 
-def lower(compiled: Compiled, over: Callable[[], bool]) -> float:
-    """A lower bound of the objective: the optimum if it comes in time (inf: nothing is feasible), else by prices.
+def lower(compiled: Compiled, over: Callable[[], bool]) -> tuple[float, bool]:
+    """A lower bound of the objective, and whether it is the optimum (inf: nothing is feasible), which came in time.
 
-    0 where there are too many states.
+    Otherwise it is one by prices, or 0 where there are too many states.
     """
     amounts = Amounts(compiled)
     if over():
-        return 0.0
+        return 0.0, False
     try:
         layers = build(compiled, amounts, over)
     except GaveUp:
-        return 0.0
+        return 0.0, False
     priced = price(layers, amounts, math.inf, over)
     found = max(0.0, priced.bound)
     search = _Search(layers, amounts, priced, over)
     try:
-        if found >= search.value * (1 - ROUNDING) or search.exhaust():
-            found = max(found, search.value)
+        proven = found >= search.value * (1 - ROUNDING) or search.exhaust()
     except GaveUp:
-        pass
-    return found * (1 - 2 * ROUNDING)
+        proven = False
+    return (max(found, search.value) if proven else found) * (1 - 2 * ROUNDING), proven
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from perfgate.placement.checked import check_assignment
 from perfgate.placement.clusters import clusters
 from perfgate.placement.compiled import Compiled, compiled
 from perfgate.placement.moves import Moves
-from perfgate.placement.starts import SEGMENTS, SINGLE, divisions, singles
+from perfgate.placement.starts import SEGMENTS, SINGLE, Divisions, lines, other_line, singles
 from perfgate.placement.states import State, state
 from perfgate.records.placement import Improvement, Placement, Problem, Single
 
@@ -38,6 +38,8 @@ HOT = (0.004, 0.02, 0.1)
 COLD = 0.0002
 # Rounds draw from this many of the best starts.
 ELITE = 6
+# Which of four rounds starts from an order of its own, as long as there are not too many.
+OTHER, MOST_LINES = 3, 40
 
 START = "start"
 NO_BETTER = "no better neighbour"
@@ -92,6 +94,7 @@ class _Search:
         self._alone = alone
         self._starts: list[tuple[float, list[int]]] = []
         self._lines: list[list[int]] = []
+        self._divisions = Divisions(read)
 
     def run(self) -> None:
         read, journal = self._read, self._journal
@@ -112,31 +115,30 @@ class _Search:
 
     def _divide(self, found: State) -> None:
         """Starts from divisions of orders, and lines for runs."""
-        journal = self._journal
-        for order, targets in divisions(self._read, self._draw):
-            if self._lines and journal.over():
+        for order in lines(self._read, self._draw):
+            if self._lines and self._journal.over():
                 break
-            self._lines.append(order)
-            if targets is not None:
-                found.reset(targets)
-                energy, value = found.measure()
-                journal.evaluations += 1
-                journal.offer(value, targets, SEGMENTS)
-                self._starts.append((energy, targets))
+            self._divided(found, order)
         for targets in self._alone:
             found.reset(targets)
             self._starts.append((found.measure()[0], targets))
         self._starts.sort(key=lambda one: one[0])
 
+    def _divided(self, found: State, order: list[int]) -> list[int] | None:
+        self._lines.append(order)
+        targets = self._divisions.of(order)
+        if targets is not None:
+            found.reset(targets)
+            energy, value = found.measure()
+            self._journal.evaluations += 1
+            self._journal.offer(value, targets, SEGMENTS)
+            self._starts.append((energy, targets))
+        return targets
+
     def _round(self, found: State, turn: int, length: int) -> None:
         journal, draw = self._journal, self._draw
         hot = HOT[turn % len(HOT)]
-        distinct = [targets for _, targets in self._starts[:ELITE]]
-        if journal.targets and (turn % 2 == 0 or not distinct):
-            first = journal.targets
-        else:
-            first = distinct[turn // 2 % len(distinct)]
-        found.reset(first)
+        found.reset(self._first(found, turn))
         moves = Moves(self._read, draw, self._lines, clusters(self._read, draw))
         share = 1 / max(1, LEAST_ROUNDS - turn)
         anneal(found, moves, journal, draw, hot=hot, cold=COLD, length=length, share=share)
@@ -144,6 +146,17 @@ class _Search:
             return
         found.reset(journal.targets or found.targets.copy())
         descend(found, self._read, journal)
+
+    def _first(self, found: State, turn: int) -> list[int]:
+        """What a round starts from: the best so far; by turns with it, good starts and divisions of other orders."""
+        if turn % 2 == 0 and self._journal.targets:
+            return self._journal.targets
+        if turn % 4 == OTHER and len(self._lines) < MOST_LINES:
+            targets = self._divided(found, other_line(self._read, self._draw))
+            if targets is not None:
+                return targets
+        elite = self._starts[:ELITE]
+        return elite[turn // 2 % len(elite)][1]
 
 
 def _offer_start(read: Compiled, start: Sequence[int], journal: Journal) -> None:

@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from perfgate.placement.compiled import Compiled, Crossing
 from perfgate.placement.timeline import timeline
 from perfgate.records.placement import UNLIMITED
@@ -18,17 +20,19 @@ from perfgate.records.placement import UNLIMITED
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """One pass: ``missing`` edges into each whole target and ``waiting`` sources of each node, when inputs have
-    ``arrived`` at a node and when a whole target may ``start``; ``ready``: nodes, or -1 - a whole target.
+    """One pass: ``missing`` edges into each whole target, ``leaving`` ones by node, and ``waiting`` sources of each
+    node; when inputs have ``arrived`` at a node, and when a whole target may ``start``; ``ready``: nodes, or
+    -1 - a whole target. ``parts``: nodes and whole targets that have to run.
     """
 
     of_node: list[int]
-    members: list[list[int]]
+    leaving: list[dict[int, list[int]]]
     missing: list[int]
     waiting: list[int]
     arrived: list[float]
     start: list[float]
     ready: list[int]
+    parts: int
 
 
 class SideBySide:
@@ -40,11 +44,15 @@ class SideBySide:
         self._whole = [target.whole for target in problem.targets]
         self._piece = [target.piece_s for target in problem.targets]
         self._waiting = [len(set(node.sources)) for node in problem.nodes]
-        self._first = [index for index, count in enumerate(self._waiting) if not count]
+        self._first = np.flatnonzero(np.array(self._waiting) == 0)
         self._readers = [tuple(sorted(readers)) for readers in compiled.edges]
         self._sources = [tuple(sorted(set(node.sources))) for node in problem.nodes]
         self._seconds = [[time or 0.0 for time in node.seconds] for node in problem.nodes]
         self._crossing = {crossing.node: crossing for crossing in compiled.crossings}
+        edges = [(source, reader) for source, readers in enumerate(self._readers) for reader in readers]
+        self._edges = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+        self._unit_of = np.array(compiled.unit_of)
+        self._is_whole = np.array(self._whole)
         self._free = all(_never_waits(compiled, device) for device in range(compiled.device_count))
 
     def seconds(self, targets: Sequence[int], load: Sequence[float]) -> float:
@@ -52,65 +60,65 @@ class SideBySide:
         if not self._free:
             parts = timeline(self._compiled.problem, self._compiled.of_units(targets))
             return math.inf if parts is None else max((part.end_s for part in parts), default=0.0)
-        return self._pass([targets[unit] for unit in self._compiled.unit_of], load)
+        return self._pass(self._begin(targets), load)
 
-    def _pass(self, of_node: list[int], load: Sequence[float]) -> float:
-        run = self._begin(of_node)
+    def _pass(self, run: _Run, load: Sequence[float]) -> float:
         latest, done = 0.0, 0
         while run.ready:
             place = run.ready.pop()
+            done += 1
             if place < 0:
                 source = -1 - place
-                nodes = run.members[source]
                 end = run.start[source] + self._piece[source] + load[source]
-                for node in nodes:
-                    self._leave(run, node, source, end)
+                for node, readers in run.leaving[source].items():
+                    self._leave(run, node, readers, end)
             else:
-                source = of_node[place]
-                nodes = [place]
+                source = run.of_node[place]
                 end = run.arrived[place] + self._seconds[place][source]
                 if self._piece[source]:
-                    end += self._begins(place, source, of_node)
-                self._leave(run, place, source, end)
+                    end += self._begins(place, source, run.of_node)
+                self._leave(run, place, self._readers[place], end)
             if end > latest:
                 latest = end
-            done += len(nodes)
-        return latest if done == len(of_node) else math.inf
+        return latest if done == run.parts else math.inf
 
-    def _begin(self, of_node: list[int]) -> _Run:
-        """Before anything has run."""
-        whole, sources = self._whole, self._sources
-        members: list[list[int]] = [[] for _ in whole]
-        missing = [0] * len(whole)
-        for index, target in enumerate(of_node):
-            if whole[target]:
-                members[target].append(index)
-                for source in sources[index]:
-                    if of_node[source] != target:
-                        missing[target] += 1
-        ready = [index for index in self._first if not whole[of_node[index]]]
-        ready += [-1 - target for target, nodes in enumerate(members) if nodes and not missing[target]]
+    def _begin(self, targets: Sequence[int]) -> _Run:
+        """Before anything has run. Whole targets know the edges that enter and leave them, by arrays over all edges."""
+        sources, readers = self._edges
+        placed = np.asarray(targets)[self._unit_of]
+        whole = self._is_whole[placed]
+        crossing = placed[sources] != placed[readers]
+        entering = np.bincount(placed[readers[crossing & whole[readers]]], minlength=len(self._whole))
+        out = crossing & whole[sources]
+        of_node: list[int] = placed.tolist()
+        leaving: list[dict[int, list[int]]] = [{} for _ in self._whole]
+        for source, reader in zip(sources[out].tolist(), readers[out].tolist(), strict=True):
+            leaving[of_node[source]].setdefault(source, []).append(reader)
+        used = [target for target in set(targets) if self._whole[target]]
+        missing: list[int] = entering.tolist()
+        ready: list[int] = self._first[~whole[self._first]].tolist()
+        ready += [-1 - target for target in used if not missing[target]]
         return _Run(
             of_node=of_node,
-            members=members,
+            leaving=leaving,
             missing=missing,
             waiting=self._waiting.copy(),
             arrived=[0.0] * len(of_node),
-            start=[0.0] * len(whole),
+            start=[0.0] * len(self._whole),
             ready=ready,
+            parts=len(of_node) - int(np.count_nonzero(whole)) + len(used),
         )
 
-    def _leave(self, run: _Run, node: int, source: int, end: float) -> None:
-        """``node``, on ``source``, has ended: its value goes to all that read it, and what has all inputs is ready."""
+    def _leave(self, run: _Run, node: int, readers: Sequence[int], end: float) -> None:
+        """``node`` has ended: its value goes to ``readers``, and what has all inputs is ready."""
         of_node, whole = run.of_node, self._whole
+        source = of_node[node]
         inside = whole[source]
         crossing = self._crossing.get(node)
         left = end if inside or crossing is None else end + self._send(crossing, source, of_node)
-        for reader in self._readers[node]:
+        for reader in readers:
             target = of_node[reader]
             if whole[target]:
-                if target == source:
-                    continue
                 if left > run.start[target]:
                     run.start[target] = left
                 run.missing[target] -= 1

@@ -45,7 +45,7 @@ def singles(compiled: Compiled) -> list[tuple[Single, list[int]]]:
     return found
 
 
-def lines(compiled: Compiled, draw: random.Random, more: int = 0) -> Iterator[list[int]]:
+def lines(compiled: Compiled, draw: random.Random) -> Iterator[list[int]]:
     """Orders of units: spectral ones, depth-first ones, and each as the nearest order of execution."""
     for power in POWERS:
         order = orders.spectral(compiled, power)
@@ -57,17 +57,26 @@ def lines(compiled: Compiled, draw: random.Random, more: int = 0) -> Iterator[li
         order = orders.executed(compiled, draw)
         yield order
         yield orders.executable(compiled, order)
-    for _ in range(more):
-        order = orders.spectral(compiled, draw.choice(POWERS), draw) or orders.executed(compiled, draw)
-        yield order
-        yield orders.executable(compiled, order)
 
 
-def divisions(compiled: Compiled, draw: random.Random, more: int = 0) -> Iterator[tuple[list[int], list[int] | None]]:
-    """Orders, and targets of units by the best division of each."""
-    classes = segments.alike(compiled)
-    for order in lines(compiled, draw, more):
-        yield order, segments.divided(compiled, order, classes) if compiled.problem.objective != MEMORY else None
+def other_line(compiled: Compiled, draw: random.Random) -> list[int]:
+    """One more order, at random: spectral with other weights, as it is or as the nearest order of execution."""
+    order = orders.spectral(compiled, draw.choice(POWERS), draw) or orders.executed(compiled, draw)
+    return order if draw.random() < 0.5 else orders.executable(compiled, order)
+
+
+class Divisions:
+    """Assignments by the best division of orders; classes of targets are found once."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self._classes = segments.alike(compiled)
+
+    def of(self, order: list[int]) -> list[int] | None:
+        """Targets of units, or None: there is none, or memory is what is made least, which no order says much of."""
+        if self._compiled.problem.objective == MEMORY:
+            return None
+        return segments.divided(self._compiled, order, self._classes)
 
 
 def _reason(compiled: Compiled, assignment: list[int]) -> str:

@@ -57,8 +57,9 @@ def _swappable(compiled: Compiled, one: int, other: int) -> bool:
         return False
     if any(row[one] != row[other] for row in compiled.seconds):
         return False
-    tables = (table for crossing in compiled.crossings for table in (crossing.send, crossing.receive))
-    return _devices_alike(compiled, one, other) and all(_borders_alike(table, one, other) for table in tables)
+    # Values of the same size share their tables.
+    tables = {id(table): table for crossing in compiled.crossings for table in (crossing.send, crossing.receive)}
+    return _devices_alike(compiled, one, other) and all(_borders_alike(table, one, other) for table in tables.values())
 
 
 def _devices_alike(compiled: Compiled, one: int, other: int) -> bool:

@@ -147,7 +147,7 @@ def test_architectures__nine_groups_and_the_longest_beginning_counts():
 
 def test_timm_models__learns_a_law_better_than_four_numbers(capsys):
     found = timm_models.rows("made", family_of(60), quick=True)
-    ours = found["made, families out"]
+    ours = found.figures["made, families out"]
     assert ours.n == 60
     assert ours.median < 0.05
     plain = timm_models.four_numbers(family_of(40), family_of(50)[40:])

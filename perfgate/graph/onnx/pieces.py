@@ -103,13 +103,23 @@ def _operator(node: NodeProto) -> DescribedOperator:
     return DescribedOperator(
         op=node.op_type,
         domain="" if node.domain == "ai.onnx" else node.domain,
-        module=onnx_names.place(node.name, node.op_type, scopes=scopes, inputs=node.input, outputs=node.output),
+        module=onnx_names.place(
+            _unfused(node.name), node.op_type, scopes=scopes, inputs=node.input, outputs=node.output
+        ),
         reads=(*node.input, *captured),
         makes=tuple(node.output),
         attributes="".join(
             _hash(one.SerializeToString(deterministic=True)) for one in sorted(node.attribute, key=lambda one: one.name)
         ),
     )
+
+
+def _unfused(name: str) -> str:
+    """``/first/MatMul/MatMulAddFusion`` -> ``/first/MatMul``: optimisers append themselves, exporters the operator."""
+    parts = name.split("/")
+    while len(parts) > 1 and all(part[:1].isupper() for part in parts[-2:]):
+        parts.pop()
+    return "/".join(parts)
 
 
 def _hash(contents: bytes) -> str:

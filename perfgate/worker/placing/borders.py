@@ -6,6 +6,7 @@ In: loaded runners. Out: :class:`Border` records: fixed seconds, and seconds per
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from perfgate.records.placement import Border
@@ -35,6 +36,26 @@ def borders(runners: Mapping[str, Any], budget_s: float, make: Callable[[int], A
     for source, target in pairs:
         fixed, each = known[runners[source].memory, runners[target].memory]
         found.append(Border(source=source, target=target, receive_s=fixed, receive_s_per_byte=each))
+    return tuple(found)
+
+
+def with_conversion(transfers: Sequence[Border], own: Mapping[str, float]) -> tuple[Border, ...]:
+    """``transfers``, and at each border what both targets spend on a byte for themselves (``own``, seconds)."""
+    known = {(one.source, one.target): one for one in transfers}
+    found = []
+    for source in own:
+        for target in own:
+            plain = known.get((source, target))
+            if source == target or (plain is None and not own[source] and not own[target]):
+                continue
+            plain = plain or Border(source=source, target=target)
+            found.append(
+                replace(
+                    plain,
+                    send_s_per_byte=plain.send_s_per_byte + own[source],
+                    receive_s_per_byte=plain.receive_s_per_byte + own[target],
+                )
+            )
     return tuple(found)
 
 

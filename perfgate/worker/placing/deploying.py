@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from perfgate.records.placement import PlacementPlan, Target
 from perfgate.records.placing import Build, Built
 from perfgate.records.workload import Workload
 from perfgate.worker.failures import refuse
-from perfgate.worker.placing import trials
+from perfgate.worker.placing import timing, trials
 from perfgate.worker.placing.deployed import placed
 from perfgate.worker.placing.libraries import base
 from perfgate.worker.placing.libraries.registry import Registry
@@ -30,7 +29,7 @@ from perfgate.worker.placing.model import Model
 from perfgate.worker.placing.pieces import Piece
 from perfgate.worker.placing.trials import Trial
 
-_STEPS = 5
+_TIMED_S = 1.0
 _SOURCE = Path(placed.__file__).parent
 
 
@@ -200,11 +199,12 @@ def _run(model: Model, folder: Path, plan: PlacementPlan) -> tuple[float, float]
             "libraries, or another dtype"
         )
         refuse("unsupported", "build", message)
-    times = []
-    for _ in range(_STEPS):
-        before = time.perf_counter()
+
+    def call() -> None:
         deployed.flat(given)
         for runner in deployed.runners:
             runner.wait()
-        times.append(time.perf_counter() - before)
-    return difference, statistics.median(times)
+
+    single = all(one.threads == 1 and one.device == "cpu" for one in plan.pieces)
+    (times,) = timing.interleaved([call], _TIMED_S, single=single)
+    return difference, times.median_s

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfgate.records.placing import CrossingValue, LoweredNode
-from perfgate.worker.placing.operations import CHEAP, VIEW, WORK, Operation, digest
+from perfgate.worker.placing.operations import CHEAP, PREFIX, VIEW, WORK, Operation, digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def _merge(kept: list[int], first: int, until: int) -> None:
 
 
 def _forward(operations: Sequence[Operation], kept: list[int], makers: Mapping[str, int]) -> list[int]:
-    """Groups without real work that read nothing but inputs of the model join the only group that reads from them."""
+    """Views of the model's inputs, and what turns integers into floats, join the only group that reads from them."""
     members: dict[int, list[int]] = defaultdict(list)
     for number, first in enumerate(kept):
         members[first].append(number)
@@ -91,7 +91,8 @@ def _forward(operations: Sequence[Operation], kept: list[int], makers: Mapping[s
     moved = list(kept)
     for first, numbers in sorted(members.items(), reverse=True):
         idle = all(operations[number].role == VIEW for number in numbers) and not reads[first]
-        if idle and len(readers[first]) == 1:
+        prefix = all(operations[number].role == PREFIX for number in numbers)
+        if (idle or prefix) and len(readers[first]) == 1:
             (into,) = readers[first]
             for number in numbers:
                 # The reader may have moved itself: its first operation tells where to.

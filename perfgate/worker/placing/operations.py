@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 WORK = "work"
 CHEAP = "cheap"  # elementwise arithmetic that compilers fuse with what comes before
+PREFIX = "prefix"  # goes with what reads it: kernels of integers take what it is made of
 VIEW = "view"  # moves nothing, or only reorders: belongs to what made its input
 
 # Base names of torch's operators (``aten.add.Tensor`` -> ``add``; in-place ones without ``_``), and ONNX's in lower
@@ -22,6 +23,7 @@ _CHEAP_NAMES = """
     hardswish threshold remainder fmod floor_divide fill full_like zeros_like ones_like copy_ detach_copy isnan
     isinf addcmul addcdiv lerp clip leakyrelu prelu max min not and or xor equal less lessorequal greater
     greaterorequal cast castlike mod thresholdedrelu identity
+    quantizelinear quantize_per_tensor quantize_per_channel
 """
 _VIEW_NAMES = """
     getitem view reshape permute transpose t unsqueeze squeeze expand slice select split split_with_sizes chunk unbind
@@ -29,6 +31,7 @@ _VIEW_NAMES = """
     _reshape_alias unfold real imag dropout feature_dropout alpha_dropout view_copy expand_copy permute_copy slice_copy
     sequenceat constantofshape shape size
 """
+_PREFIX = frozenset({"dequantizelinear", "dynamicquantizelinear", "dequantize_per_tensor", "dequantize_per_channel"})
 _CHEAP, _VIEW = frozenset(_CHEAP_NAMES.split()), frozenset(_VIEW_NAMES.split())
 
 _KINDS = {
@@ -87,6 +90,8 @@ class Operation:
 
 def role(base: str) -> str:
     """``work`` for what is not known."""
+    if base in _PREFIX:
+        return PREFIX
     plain = base if base in _CHEAP or base in _VIEW else base.rstrip("_")
     if plain in _VIEW:
         return VIEW

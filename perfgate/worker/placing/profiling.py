@@ -6,6 +6,10 @@ A node is timed as a piece of its own, which is not what it takes inside a large
 and values stay in caches. So the whole model is timed on each target too, and ``WholeTime.factor`` is what the times
 of nodes
 on that target have to be multiplied by to add up to it: factor = (whole - piece_s) / sum of nodes.
+
+Where that is below 1, pieces of one node do work that a larger piece does not, mostly at their borders: bringing
+tensors into the library's own order and back. So what the factor takes from nodes is put on the target's borders, in
+proportion to bytes: whoever cuts a model into many pieces pays it again.
 """
 
 from __future__ import annotations
@@ -201,6 +205,7 @@ class Profiler:
         return trial is None or (trial.runner is not None and (signature, target) not in self._node_times)
 
     def _profiled(self, works: dict[str, _Work]) -> Profiled:
+        wholes = tuple(self._whole(target) for target in self._targets)
         return Profiled(
             targets=tuple(
                 Target(
@@ -215,8 +220,8 @@ class Profiler:
                 for one in self._targets
             ),
             times=tuple(self._node(signature, name, one) for (signature, name), one in self._node_times.items()),
-            wholes=tuple(self._whole(target) for target in self._targets),
-            borders=self._borders,
+            wholes=wholes,
+            borders=self._all_borders(wholes),
             supports=tuple(self._support(signature, name) for signature, name in self._trials if signature in works),
             unmeasured=tuple(self._unmeasured),
             distinct=len(works),
@@ -264,6 +269,18 @@ class Profiler:
             high_s=times.high_s,
             difference=trial.difference if trial is not None else None,
         )
+
+    def _all_borders(self, wholes: Sequence[WholeTime]) -> tuple[Border, ...]:
+        """Transfers, and what the factors take from nodes."""
+        values = self._model.parts.values
+        crossed = [name for node in self._model.parts.nodes for name in (*node.inputs, *node.outputs) if name in values]
+        total = sum(values[name].bytes for name in crossed)
+        own: dict[str, float] = {}
+        for one in wholes:
+            call_s = self._calls.get(one.target, _USUAL_CALL_S)
+            saved_s = 0.0 if one.nodes_s is None else (1 - one.factor) * (one.nodes_s - call_s)
+            own[one.target] = max(0.0, saved_s) / total if total else 0.0
+        return borders.with_conversion(self._borders, own)
 
     def _support(self, signature: str, name: str) -> Support:
         trial = self._trials[signature, name]

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 
-class Residual(nn.Module):
+class Residual(nn.Module):  # type: ignore[misc]
     """Convolutions with normalisation, a shortcut, pooling and a classifier; two equal blocks."""
 
     def __init__(self):
@@ -23,7 +23,7 @@ class Residual(nn.Module):
         return self.head(x.mean((2, 3)))
 
 
-class Attention(nn.Module):
+class Attention(nn.Module):  # type: ignore[misc]
     """Queries, keys, values, a mask by keyword, two results by name."""
 
     def __init__(self):
@@ -40,7 +40,7 @@ class Attention(nn.Module):
         return {"hidden": x + y, "pooled": torch.tanh(y[:, 0])}
 
 
-class Chain(nn.Module):
+class Chain(nn.Module):  # type: ignore[misc]
     """Operators that libraries differ in, one after the other, with a table that is made anew in each call."""
 
     def __init__(self):
@@ -53,7 +53,7 @@ class Chain(nn.Module):
         return torch.pow(torch.sigmoid(x), 1.7)
 
 
-class Tied(nn.Module):
+class Tied(nn.Module):  # type: ignore[misc]
     """One matrix looks words up and scores them."""
 
     def __init__(self):
@@ -67,7 +67,7 @@ class Tied(nn.Module):
         return self.score(torch.tanh(self.inner(self.words(ids))))
 
 
-class Recurrent(nn.Module):
+class Recurrent(nn.Module):  # type: ignore[misc]
     """A recurrent layer whose results are a tuple inside the graph."""
 
     def __init__(self):
@@ -80,7 +80,7 @@ class Recurrent(nn.Module):
         return self.head(y), hidden
 
 
-class Counting(nn.Module):
+class Counting(nn.Module):  # type: ignore[misc]
     """Keeps a sum from call to call."""
 
     def __init__(self):
@@ -95,7 +95,7 @@ class Counting(nn.Module):
         return self.last(x + self.total)
 
 
-class Branching(nn.Module):
+class Branching(nn.Module):  # type: ignore[misc]
     """Control flow that depends on values."""
 
     def forward(self, x):

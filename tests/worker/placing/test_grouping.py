@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from perfgate.worker.placing import grouping
-from perfgate.worker.placing.operations import CHEAP, VIEW, WORK, Operation, kind, role
+from perfgate.worker.placing.operations import CHEAP, PREFIX, VIEW, WORK, Operation, kind, role
 
 
 def operation(number, role_, reads, *, weights=(), tied=(), state=(), inseparable=()):
@@ -48,6 +48,18 @@ def test_grouping__a_view_of_an_input_with_several_readers_stays_alone():
     assert members(chain) == [(0,), (1,), (2,)]
 
 
+def test_grouping__integers_cross_borders_and_are_turned_into_floats_where_they_are_read():
+    chain = [
+        operation(0, PREFIX, ["x"]),
+        operation(1, WORK, ["v0"]),
+        operation(2, CHEAP, ["v1"]),
+        operation(3, PREFIX, ["v2"]),
+        operation(4, WORK, ["v3"]),
+    ]
+    assert members(chain) == [(0, 1, 2), (3, 4)]
+    assert [role(base) for base in ("dequantizelinear", "quantizelinear")] == [PREFIX, CHEAP]
+
+
 def test_grouping__what_touches_a_changed_buffer_is_one_group():
     chain = [
         operation(0, WORK, ["x"], weights=["total"]),
@@ -76,15 +88,17 @@ def test_grouping__groups_of_random_graphs_run_in_order_and_hold_every_operation
             reads = rng.sample(known, min(len(known), rng.randint(1, 3)))
             weights = ["s"] if rng.random() < 0.1 else []
             state = ("s",) if weights and rng.random() < 0.5 else ()
-            operations.append(operation(number, rng.choice([WORK, CHEAP, VIEW]), reads, weights=weights, state=state))
+            operations.append(
+                operation(number, rng.choice([WORK, CHEAP, VIEW, PREFIX]), reads, weights=weights, state=state)
+            )
         results = [f"v{rng.randrange(len(operations))}", operations[-1].makes[0]]
         groups = grouping.group(operations, results)
         assert sorted(number for one in groups for number in one.members) == list(range(len(operations)))
-        known = {"x"}
+        there = {"x"}
         for one in groups:
-            assert set(one.inputs) <= known, seed
-            known.update(one.outputs)
-        assert set(results) <= known
+            assert set(one.inputs) <= there, seed
+            there.update(one.outputs)
+        assert set(results) <= there
 
 
 def test_grouping__nodes_of_one_tied_chain_have_one_text():

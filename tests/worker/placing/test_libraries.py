@@ -87,10 +87,31 @@ def test_libraries__native_kernels_leave_the_switch_as_it_was(registry, lowered,
     before = torch.backends.mkldnn.enabled
     seen = []
     inner = trial.runner._module
-    trial.runner._module = lambda *values: (seen.append(torch.backends.mkldnn.enabled), inner(*values))[1]
+
+    def watched(*values):
+        seen.append(torch.backends.mkldnn.enabled)
+        return inner(*values)
+
+    trial.runner._module = watched
     trial.call()
     assert seen == [False]
     assert torch.backends.mkldnn.enabled is before
+
+
+def test_libraries__each_piece_has_its_own_threads(registry, lowered, tmp_path):
+    model = lowered("Chain")
+    library = usable(registry, "torch-onednn")
+    node = model.parts.nodes[1]
+    piece = model.piece([1], model.capture([*node.inputs, *node.outputs]))
+    before = torch.get_num_threads()
+    made = library.build(piece, tmp_path)
+    runners = {n: base.runner(library, made, n, alone=True) for n in (1, 2)}
+    try:
+        for threads in (1, 2, 1):
+            runners[threads].run(piece.examples)
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_libraries__results_that_differ_are_a_reason(registry, lowered, tmp_path):

@@ -131,7 +131,7 @@ def test_lowering__a_function_is_no_module():
 
 
 def test_lowering__an_input_that_is_returned_is_made_by_a_node(lowered):
-    class Echo(torch.nn.Module):
+    class Echo(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x):
             return x, torch.tanh(x)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from perfgate.records.placement import Border
 from perfgate.worker.placing import borders, timing
 
 
@@ -82,3 +83,13 @@ def test_fit__neither_part_is_negative():
     fixed, each = borders.fit([1e3, 1e5, 1e6], [1e-9, 2e-6, 1e-4])
     assert fixed == 0
     assert each > 0
+
+
+def test_with_conversion__both_sides_pay_for_their_own_order():
+    link = Border(source="a", target="b", receive_s=1e-6, receive_s_per_byte=1e-9)
+    found = {(one.source, one.target): one for one in borders.with_conversion([link], {"a": 0.0, "b": 2e-9, "c": 0.0})}
+    assert set(found) == {("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")}
+    assert found["a", "b"].receive_s == 1e-6
+    assert found["a", "b"].receive_s_per_byte == pytest.approx(3e-9)
+    assert found["a", "b"].send_s_per_byte == 0
+    assert found["b", "c"].send_s_per_byte == 2e-9

@@ -75,7 +75,7 @@ def test_build__pieces_run_in_order_and_tensors_move_at_the_seams_only(device, l
 
 
 def test_build__a_value_for_two_pieces_is_sent_once(device, lowered, tmp_path):
-    class Fork(torch.nn.Module):
+    class Fork(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x):
             y = torch.tanh(x)
             return torch.cumsum(y, 0), torch.sigmoid(y)
@@ -117,11 +117,11 @@ def test_profile__tells_times_support_borders_and_wholes(device, lowered):
     assert calls["simulated"] >= device.CALL_S
     times = {(one.signature, one.target): one for one in profiled.times}
     scan = model.parts.nodes[1].signature
-    assert times[scan, "simulated"].seconds > 0.5 * device.SLOWDOWN_S
-    assert times[scan, "simulated"].raw_s > times[scan, "simulated"].seconds
+    assert times[scan, "simulated"].raw_s >= device.CALL_S + device.SLOWDOWN_S
+    assert 0 < times[scan, "simulated"].seconds < times[scan, "simulated"].raw_s
     (up,) = (one for one in profiled.borders if one.target == "simulated")
     assert up.source == "host"
-    assert 0.5 * device.LINK_S_PER_BYTE < up.receive_s_per_byte < 10 * device.LINK_S_PER_BYTE
+    assert up.receive_s + up.receive_s_per_byte * 4e6 > 0.25 * device.LINK_S_PER_BYTE * 4e6
     whole = {one.target: one for one in profiled.wholes}
     assert whole["simulated"].seconds is None
     assert "no kernel" in whole["simulated"].reason

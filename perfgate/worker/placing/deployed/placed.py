@@ -40,11 +40,6 @@ class Placed:
         self._steps = steps(self.plan["inputs"], self.plan["pieces"], self.plan["outputs"])
         self._guarded = any(runner.reuses for runner in self.runners)
         self._home = self._make_home(package)
-        threads = {
-            piece["threads"] for piece in self.plan["pieces"] if piece["library"].startswith(("torch", "inductor"))
-        }
-        # Torch's threads are the process's: set again before each piece only where pieces differ.
-        self._threads = [piece["threads"] for piece in self.plan["pieces"]] if len(threads - {0}) > 1 else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The model's results. Raises PlacedError where arguments are not those that the plan was made for."""
@@ -60,8 +55,6 @@ class Placed:
         reused: set[int] = set()
         for place, (reads, makes, last) in enumerate(self._steps.pieces):
             runner = self.runners[place]
-            if self._threads is not None:
-                _set_threads(self._threads[place])
             made = runner.run([_placed(slots[slot], runner) for slot in reads])
             if self._guarded and runner.reuses:
                 reused.update(map(_address, made))
@@ -166,12 +159,6 @@ def _address(value: Any) -> int:
 
 def _own(value: Any) -> Any:
     return value.clone() if hasattr(value, "clone") else value.copy()
-
-
-def _set_threads(threads: int) -> None:
-    torch = sys.modules.get("torch")
-    if torch is not None and threads:
-        torch.set_num_threads(threads)
 
 
 def flatten(tree: Any, value: Any) -> list[Any]:

@@ -9,15 +9,16 @@ from .host import to_torch
 
 
 class InductorRunner:
-    """A compiled package."""
+    """A compiled package. ``threads`` as in ``torch_piece``."""
 
     reuses = False
 
-    def __init__(self, package: Any, device: str) -> None:
+    def __init__(self, package: Any, device: str, threads: int) -> None:
         import torch
 
         self._torch = torch
         self._package = package
+        self._threads = threads
         self._device = torch.device(device)
         self.memory = f"torch {device}"
 
@@ -27,6 +28,8 @@ class InductorRunner:
 
     def run(self, values: list[Any]) -> list[Any]:
         """One call."""
+        if self._threads and self._torch.get_num_threads() != self._threads:
+            self._torch.set_num_threads(self._threads)
         with self._torch.no_grad():
             made = self._package(*values)
         return [made] if isinstance(made, self._torch.Tensor) else list(made)
@@ -43,6 +46,4 @@ def load(file: Path, *, device: str, threads: int, options: dict[str, Any]) -> I
     import torch._inductor
 
     del options
-    if threads:
-        torch.set_num_threads(threads)
-    return InductorRunner(torch._inductor.aoti_load_package(str(file)), device)
+    return InductorRunner(torch._inductor.aoti_load_package(str(file)), device, threads)

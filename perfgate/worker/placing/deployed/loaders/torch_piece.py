@@ -10,16 +10,20 @@ from .host import to_torch
 
 
 class TorchRunner:
-    """``options``: ``mkldnn`` False leaves oneDNN's kernels away while a piece runs."""
+    """``options``: ``mkldnn`` False leaves oneDNN's kernels away while a piece runs.
+
+    Torch's number of threads is the process's, so each call sees to its own; ``threads`` 0 leaves it as it is.
+    """
 
     reuses = False
 
-    def __init__(self, module: Any, device: str, options: dict[str, Any]) -> None:
+    def __init__(self, module: Any, device: str, threads: int, options: dict[str, Any]) -> None:
         import torch
 
         self._torch = torch
         self._module = module
         self._device = torch.device(device)
+        self._threads = threads
         self._native = not options.get("mkldnn", True)
         self.memory = f"torch {device}"
 
@@ -29,6 +33,8 @@ class TorchRunner:
 
     def run(self, values: list[Any]) -> list[Any]:
         """One call."""
+        if self._threads and self._torch.get_num_threads() != self._threads:
+            self._torch.set_num_threads(self._threads)
         if not self._native:
             with self._torch.no_grad():
                 return list(self._module(*values))
@@ -51,12 +57,10 @@ def load(file: Path, *, device: str, threads: int, options: dict[str, Any]) -> T
     """``threads`` 0: as many as torch has."""
     import torch
 
-    if threads:
-        torch.set_num_threads(threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = torch.export.load(str(file)).module()
-    return TorchRunner(plain(module), device, options)
+    return TorchRunner(plain(module), device, threads, options)
 
 
 def plain(module: Any) -> Any:
