@@ -22,9 +22,10 @@ _BEYOND = 1.5
 # Widening (of the logarithms of both ends) by cause.
 _OPERATOR, _CLASS, HARDWARE, _KIND, _RATES, _SOFTWARE, _CONDITION = 1.5, 1.25, 1.5, 2.0, 1.5, 1.25, 1.25
 _HARDLY = 1.75
-# Part of the time of hardly measured kernels that may not be there at all, and what that and all causes come to.
-_NOT_THERE = 0.9
+# All causes together.
 _MOST = 3.0
+# Part of the time of hardly measured kernels that may not be there, and how far they move an end at most (ln).
+_NOT_THERE, _FURTHEST = 0.9, 1.4
 _NAMED = 3
 
 
@@ -105,8 +106,8 @@ def causes(example: Example, known: Seen, rare: Sequence[Rare] = ()) -> Novel:
     return Novel(
         why=tuple(text for text, _ in found),
         factor=min(factor, _MOST),
-        below=math.log1p(-_NOT_THERE * share),
-        above=math.log1p(sum(one.more for one in rare)),
+        below=max(math.log1p(-_NOT_THERE * share), -_FURTHEST),
+        above=min(math.log1p(sum(one.more for one in rare)), _FURTHEST),
     )
 
 

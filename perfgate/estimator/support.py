@@ -3,7 +3,7 @@
 In: what was measured, with the core's coefficients, once, as :class:`Support`; then questions. Out: for a question the
 kinds of kernels whose constants few groups tell, each with its share of the estimated time.
 
-A kind is a class of kernels (``classes``) in 16-bit or wider elements. With shares s_g of a kind in each group's
+A kind is a class of kernels (``classes``) on elements of up to 16 bits, or of more. With shares s_g of a kind in each group's
 time, and groups that are off by ``_OFF`` as a whole, what is left to doubt of its constant is, as in a regression,
 
     sd = _UNTOLD / sqrt(1 + _UNTOLD^2 sum_g s_g^2 / _OFF^2)          (ln)
@@ -39,7 +39,8 @@ _LEAST_GROUPS = 10
 _WORTH = 0.08
 # Rows that are looked at, the same number of each group where there are more.
 _ROWS = 1500
-_WIDTHS = ("16-bit", "wider")
+# Of up to 16 bits an element, and of more, of which hardly any has 64.
+_WIDTHS = ("16-bit", "32-bit")
 _NAMES = tuple(f"{width} {name}" for width in _WIDTHS for name in CLASSES)
 
 
@@ -70,9 +71,9 @@ class Rare:
     def text(self) -> str:
         """A sentence without full stop."""
         width, name = self.kind.split(" ", 1)
-        among = f"{self.having or 'none'} of {self.groups} measured groups {'has' if self.having < 2 else 'have'}"
-        share = units.percent(self.share)
-        return f"hardly measured: {share} of its time is in {width} kernels of {name}, half as much of which {among}"
+        having = f"{self.having or 'none'} {'has' if self.having < 2 else 'have'}"
+        share = f"{units.percent(self.share)} of its time is in {name} ({width} elements)"
+        return f"hardly measured: {share}; of {self.groups} measured groups {having} half as much of it"
 
 
 def shares(examples: Sequence[Example], coefficients: Floats) -> Floats:

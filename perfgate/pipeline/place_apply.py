@@ -15,6 +15,11 @@ from perfgate.pipeline.request import Ports
 from perfgate.records.placement import PlacementPlan, Target
 from perfgate.records.placing import Build, Built, Lowered, Part
 
+# All that a deployed folder holds, and what running it leaves there. Only these are ever removed.
+_OURS = frozenset(
+    {"plan.json", "interface.json", "placed.py", "loaders", "pieces", "inputs.pt", "inputs.npz", "__pycache__"}
+)
+
 
 def apply(request: PlaceRequest, plan: PlacementPlan, folder: Path, ports: Ports) -> Built:
     """Deploy a plan into ``folder``.
@@ -68,19 +73,33 @@ def _targets(lowered: Lowered, plan: PlacementPlan) -> tuple[Target, ...]:
 
 
 def _check(folder: Path) -> None:
-    """Raise UsageError where deploying would overwrite something else."""
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "plan.json").is_file())):
-        msg = f"{folder}: is no deployed model and not empty; name another folder with --to"
+    """Raise UsageError unless ``folder`` is new, empty, or holds nothing but a deployed model."""
+    problem = ""
+    try:
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            problem = "is no folder"
+        elif folder.is_dir():
+            others = sorted(one.name for one in folder.iterdir() if one.name not in _OURS)
+            problem = f"holds {others[0]}, which is no part of a deployed model" if others else ""
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
+    if problem:
+        msg = f"--to {folder}: {problem}; name a new folder"
         raise UsageError(msg)
 
 
 def _move(made: Path, folder: Path) -> None:
-    """A deployed folder to where it was wanted; an older one there is replaced. Raises UsageError."""
+    """A deployed model to where it was wanted; an older one there is replaced. Raises UsageError."""
     try:
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(made, folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in _OURS:
+            old = folder / name
+            if old.is_dir() and not old.is_symlink():
+                shutil.rmtree(old)
+            else:
+                old.unlink(missing_ok=True)
+        for part in sorted(made.iterdir()):
+            shutil.move(part, folder / part.name)
     except OSError as error:
-        msg = f"{folder}: cannot be written ({error.strerror}); name another folder with --to"
+        msg = f"--to {folder}: cannot be written ({error.strerror}); name another folder"
         raise UsageError(msg) from None

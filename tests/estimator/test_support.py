@@ -13,7 +13,7 @@ from perfgate.records.estimate import STEP_TIME
 from perfgate.records.graph import KernelGroup
 from tests.estimator import steps
 
-LINEAR, SOFTMAX = "wider linear", "wider softmax"
+LINEAR, SOFTMAX = "32-bit linear", "32-bit softmax"
 
 
 def asked(example):
@@ -61,7 +61,7 @@ def test_shares__are_those_of_the_estimated_time_by_class_and_width():
     parts = [
         share
         for name, share in zip(support._NAMES, found, strict=True)
-        if name.removeprefix("wider ") in {"activation", "combination", "broadcast"}
+        if name.removeprefix("32-bit ") in {"activation", "combination", "broadcast"}
     ]
     assert sum(parts) == pytest.approx(alone[own].sum() / whole)
 
@@ -73,8 +73,8 @@ def test_rare__names_the_kind_the_share_and_how_many_have_as_much():
     (one,) = support.rare(shares_of(linear=0.5, softmax=0.3), known)
     assert (one.kind, one.having, one.groups) == (SOFTMAX, 1, 40)
     assert one.text() == (
-        "hardly measured: 30.0 % of its time is in wider kernels of softmax, "
-        "half as much of which 1 of 40 measured groups has"
+        "hardly measured: 30.0 % of its time is in softmax (32-bit elements); "
+        "of 40 measured groups 1 has half as much of it"
     )
     # As much as many have it is nothing new, and twice as many groups that have it tell its constant.
     assert support.rare(shares_of(linear=0.5, softmax=0.001), known) == ()
@@ -95,7 +95,7 @@ def test_rare__what_no_group_has_may_take_the_most():
     known = support.support([f"g{number}" for number in range(40)], table(*[{"linear": 0.6}] * 40))
     (one,) = support.rare(shares_of(linear=0.9, softmax=0.02), known)
     assert (one.kind, one.having) == (SOFTMAX, 0)
-    assert "none of 40" in one.text()
+    assert "of 40 measured groups none has" in one.text()
     (more,) = support.rare(shares_of(linear=0.9, softmax=0.04), known)
     assert more.more == pytest.approx(2 * one.more)
 
