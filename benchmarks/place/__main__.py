@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.place import published, small, speed
+from benchmarks.place import published, real, small, speed
 from benchmarks.runner import run
 
 TABLES = {
     "published": published.main,
     "small": small.main,
     "speed": speed.main,
+    "real": real.main,
 }
 
 

@@ -3,8 +3,8 @@
 In: what was measured, with the core's coefficients, once, as :class:`Support`; then questions. Out: for a question the
 kinds of kernels whose constants few groups tell, each with its share of the estimated time.
 
-A kind is a class of kernels (``classes``) on elements of up to 16 bits, or of more. With shares s_g of a kind in each group's
-time, and groups that are off by ``_OFF`` as a whole, what is left to doubt of its constant is, as in a regression,
+A kind is a class of kernels (``classes``) on elements of up to 16 bits, or of more. With its shares s_g of the groups'
+times, and groups that are off by ``_OFF`` as a whole, what is left to doubt of its constant is, as in a regression,
 
     sd = _UNTOLD / sqrt(1 + _UNTOLD^2 sum_g s_g^2 / _OFF^2)          (ln)
 

@@ -83,6 +83,11 @@ class Journal:
             self.stopped = "optimal"
         return True
 
+    @property
+    def full(self) -> bool:
+        """No more evaluations, or the bound is reached; the clock is not read."""
+        return bool(self.stopped) or (self.most is not None and self.evaluations >= self.most)
+
     def over(self) -> bool:
         """A limit is reached, or the bound."""
         if not self.stopped:
@@ -146,8 +151,8 @@ def descend(state: State, compiled: Compiled, journal: Journal) -> None:
     better = True
     while better:
         better = False
-        for changes in _neighbours(state, compiled):
-            if journal.over():
+        for place, changes in enumerate(_neighbours(state, compiled)):
+            if journal.full or (place % _STEP == 0 and journal.over()):
                 return
             undo = apply(state, changes)
             journal.evaluations += 1

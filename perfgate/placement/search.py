@@ -83,7 +83,7 @@ def search(
         check_assignment(problem, start)
         _offer_start(read, start, journal)
     _Search(read, journal, seed, [assignment for _, assignment in alone]).run()
-    return _placement(read, journal, tuple(single for single, _ in alone), seed, bound)
+    return _placement(read, journal, alone, seed, bound)
 
 
 class _Search:
@@ -167,16 +167,14 @@ def _offer_start(read: Compiled, start: Sequence[int], journal: Journal) -> None
 
 
 def _placement(
-    read: Compiled, journal: Journal, alone: tuple[Single, ...], seed: int, bound: float | None
+    read: Compiled, journal: Journal, alone: list[tuple[Single, list[int]]], seed: int, bound: float | None
 ) -> Placement:
-    feasible = bool(journal.targets)
-    targets = journal.targets or read.of_nodes([read.default] * len(read.problem.nodes))
-    if not feasible:
-        targets = [
-            target if target in allowed else allowed[0] for target, allowed in zip(targets, read.allowed, strict=True)
-        ]
-    nodes = read.of_units(targets)
-    value = evaluate.value(read.problem, nodes)
+    """The best by the definition: sums that were kept up to date may keep a limit by a rounding that is not kept."""
+    found = [journal.targets] if journal.targets else []
+    found += [assignment for _, assignment in sorted(alone, key=_by_value)]
+    values = ((evaluate.value(read.problem, nodes), nodes) for nodes in map(read.of_units, found))
+    value, nodes = next((each for each in values if each[0] < math.inf), (math.inf, read.of_units(alone[0][1])))
+    feasible = value < math.inf
     optimal = feasible and journal.stopped == "optimal"
     return Placement(
         targets=nodes,
@@ -185,10 +183,14 @@ def _placement(
         optimal=optimal,
         feasible=feasible,
         problem="" if feasible else evaluate.why(read.problem, nodes),
-        singles=alone,
+        singles=tuple(single for single, _ in alone),
         stopped=journal.stopped,
         evaluations=journal.evaluations,
         elapsed_s=journal.elapsed_s,
         seed=seed,
         history=tuple(journal.history),
     )
+
+
+def _by_value(one: tuple[Single, list[int]]) -> float:
+    return math.inf if one[0].value is None else one[0].value

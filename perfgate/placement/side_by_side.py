@@ -49,6 +49,11 @@ class SideBySide:
         self._sources = [tuple(sorted(set(node.sources))) for node in problem.nodes]
         self._seconds = [[time or 0.0 for time in node.seconds] for node in problem.nodes]
         self._crossing = {crossing.node: crossing for crossing in compiled.crossings}
+        # Targets that pay for sending it.
+        self._senders = {
+            crossing.node: frozenset(target for target, row in enumerate(crossing.send) if any(row))
+            for crossing in compiled.crossings
+        }
         edges = [(source, reader) for source, readers in enumerate(self._readers) for reader in readers]
         self._edges = np.array(edges, dtype=np.int64).reshape(-1, 2).T
         self._unit_of = np.array(compiled.unit_of)
@@ -115,7 +120,9 @@ class SideBySide:
         source = of_node[node]
         inside = whole[source]
         crossing = self._crossing.get(node)
-        left = end if inside or crossing is None else end + self._send(crossing, source, of_node)
+        left = end
+        if not inside and crossing is not None and source in self._senders[node]:
+            left += self._send(crossing, source, of_node)
         for reader in readers:
             target = of_node[reader]
             if whole[target]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import sys
+import types
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +17,7 @@ from benchmarks.cost import calibration_file, classes, features, fitting, observ
 from benchmarks.cost.fitting import Varied
 from benchmarks.cost.observations import Observed
 from benchmarks.cost.zoo.autocast import Autocasted
+from benchmarks.cost.zoo.channels_last import ChannelsLast
 from perfgate.records.graph import KernelGroup
 from perfgate.roofline import calibration as constants
 
@@ -93,6 +96,40 @@ def test_totals__without_counting_are_those_that_are_kept(monkeypatch, tmp_path)
     monkeypatch.setattr(features, "build", build)
     assert features.totals.__wrapped__("timm-amp", count=False) == {}
     assert not list(tmp_path.iterdir())
+
+
+def test_totals__are_kept_until_the_code_that_counts_traces_of_torch_changes(monkeypatch, tmp_path):
+    folder = tmp_path / "perfgate" / "graph"
+    (folder / "onnx").mkdir(parents=True)
+    monkeypatch.setattr(features, "ROOT", tmp_path)
+    (folder / "kernels.py").write_text("a = 1", encoding="utf-8")
+    before = features._digest()
+    (folder / "onnx" / "read.py").write_text("b = 1", encoding="utf-8")
+    assert features._digest() == before
+    (folder / "kernels.py").write_text("a = 2", encoding="utf-8")
+    assert features._digest() != before
+
+
+def test_sought__each_set_of_timm_is_made_in_its_own_way_at_the_sizes_of_its_table(monkeypatch, tmp_path):
+    (tmp_path / "timm").mkdir()
+    for platform, batch in (("rtx-3090", 256), ("core-i9-10940x", 1)):
+        rows = (
+            "model,infer_img_size,infer_batch_size,infer_step_time",
+            f"resnet50,224,{batch},9",
+            f"lost,224,{batch},9",
+        )
+        (tmp_path / "timm" / f"benchmark-{public.TIMM[platform]}.csv").write_text("\n".join(rows), encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "timm", types.SimpleNamespace(is_model="resnet50".__eq__))
+    entries = {}
+    for name in (features.AMP, features.AMP_NHWC, features.FP32):
+        (one,) = features.sought(name, tmp_path)
+        assert one.name == "resnet50__s224"
+        entries[name] = (one.entry, one.inputs)
+    assert entries == {
+        features.AMP: ("timm_sized:resnet50__s224__amp", ("float32[256,3,224,224]",)),
+        features.AMP_NHWC: ("timm_sized:resnet50__s224__amp_nhwc", ("float32[256,3,224,224]",)),
+        features.FP32: ("timm_sized:resnet50__s224", ("float32[1,3,224,224]",)),
+    }
 
 
 def test_changed__and_value_agree_and_leave_others_alone():
@@ -264,3 +301,23 @@ def test_autocast__attention_is_one_kernel():
     assert out.shape == (2, 4, 16, 8)
     assert any("flash_attention" in name for name in names)
     assert not any("bmm" in name or "softmax" in name for name in names)
+
+
+def test_channels_last__convolves_in_that_format_and_changes_no_shape():
+    class Seen(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.convolution = nn.Conv2d(3, 8, 3, padding=1)
+            self.inputs: list[torch.Tensor] = []
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.inputs.append(x)
+            return self.convolution(x)
+
+    inner = Seen()
+    made = ChannelsLast(inner)(torch.randn(2, 3, 5, 7))
+    for one in (*inner.inputs, inner.convolution.weight, made):
+        assert one.is_contiguous(memory_format=torch.channels_last)
+        assert not one.is_contiguous()
+    assert inner.inputs[0].shape == (2, 3, 5, 7)
+    assert made.shape == (2, 8, 5, 7)

@@ -156,3 +156,7 @@ def test_undominated__keeps_one_below_each_and_none_above_another(columns):
         for index, row in enumerate(kept):
             others = np.delete(kept, index, axis=0)
             assert not (others <= row).all(axis=1).any()
+
+
+def test_solve__large_graphs_side_by_side_are_left_to_the_search():
+    assert exact.solve(long_chain(1200, order=SIDE_BY_SIDE), 5.0) is None

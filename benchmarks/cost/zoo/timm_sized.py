@@ -1,7 +1,7 @@
 """timm's models without weights at a given image size: ``timm_sized:resnet50__s288``, ``...__s288__amp``.
 
 ``amp``: under :class:`benchmarks.cost.zoo.autocast.Autocast` with float16, as timm's tables of GPUs ran;
-``amp_nhwc``: that with weights and images in the memory format ``channels_last``.
+``amp_nhwc``: that as :class:`benchmarks.cost.zoo.channels_last.ChannelsLast`.
 """
 
 from __future__ import annotations
@@ -10,26 +10,12 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from benchmarks.cost.zoo.autocast import Autocasted
+from benchmarks.cost.zoo.channels_last import ChannelsLast
 from benchmarks.counting.zoo.limits import limit_memory
 
 timm: Any = importlib.import_module("timm")
 _AMP, _AMP_NHWC = "amp", "amp_nhwc"
-
-
-class ChannelsLast(torch.nn.Module):  # type: ignore[misc]
-    """``module`` with its weights in that memory format, given images in it: a view of the input, not a kernel."""
-
-    def __init__(self, module: torch.nn.Module) -> None:
-        super().__init__()
-        self.module = module.to(memory_format=torch.channels_last)
-
-    def forward(self, images: torch.Tensor) -> Any:
-        """The same shape over the same storage, channels innermost."""
-        n, c, height, width = images.shape
-        return self.module(images.reshape(n, height, width, c).permute(0, 3, 1, 2))
 
 
 def __getattr__(text: str) -> Callable[[], Any]:

@@ -119,7 +119,7 @@ def _one(
         message = f"{target.name} does not run the piece {piece.name}: {trial.answer.reason}"
         refuse("unsupported", "build", f"{message}; place it elsewhere")
     # The loaded piece is not needed any more: the folder is loaded as a whole.
-    trial.runner = None
+    trial.release()
     return _Done(piece=piece, target=target, trial=trial, allowed=trials.tolerance(library, wanted))
 
 

@@ -14,6 +14,7 @@ proportion to bytes: whoever cuts a model into many pieces pays it again.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ class Profiler:
             else:
                 self._targets.append(target)
         self._alone = len({target.library for target in self._targets}) == 1
+        self._compilers = [target for target in self._targets if self._library(target).compiler]
         self._single = all(one.threads == 1 and one.device == "cpu" for one in self._targets)
         self._costs: dict[str, float] = {}
         self._trials: dict[tuple[str, str], Trial] = {}
@@ -74,13 +76,12 @@ class Profiler:
         """Libraries first; the compiler, for which each piece takes long, with what time is left."""
         works = self._works()
         plain = [target for target in self._targets if not self._library(target).compiler]
-        compilers = [target for target in self._targets if self._library(target).compiler]
         whole = works.pop("")
         self._empty(plain)
         self._measure("", whole, plain, _WHOLE_SHARE * self._left())
         for place, (signature, work) in enumerate(works.items()):
             self._measure(signature, work, plain, min(_NODE_MOST_S, 0.5 * self._left() / (len(works) - place)))
-        for target in compilers:
+        for target in self._compilers:
             # The whole model on the compiler is what everything is compared with, so it comes before the nodes.
             if self._affordable(target, 2):
                 self._empty([target])
@@ -88,6 +89,7 @@ class Profiler:
             for signature, work in works.items():
                 self._measure(signature, work, [target], _NODE_MOST_S)
         self._say_missing(works)
+        shutil.rmtree(self._model.folder / "tried", ignore_errors=True)
         return self._profiled(works)
 
     def _works(self) -> dict[str, _Work]:
@@ -165,6 +167,10 @@ class Profiler:
                 self._node_times[signature, name] = one
             else:
                 self._whole_times[name] = one
+        if not self._compilers:
+            # Nothing is left to be timed next to them, and each holds its weights.
+            for trial in ready.values():
+                trial.release()
 
     def _attempt(self, piece: Piece, target: Target, wanted: Sequence[Any]) -> Trial | None:
         """None: there is no time for it."""

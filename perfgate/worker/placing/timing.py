@@ -18,6 +18,7 @@ MOST_BLOCKS = 41
 _ENOUGH_BLOCKS = 15
 _BLOCK_S = 0.002
 _WARM_CALLS = 3
+_WARM_SHARE = 0.3
 # Of a block's time that the process has a processor; both clocks are read one after the other.
 _BUSY = 0.97
 
@@ -53,7 +54,8 @@ def interleaved(
     this process in seconds. ``single``: all of the work is done by one thread on the CPU.
     """
     begun = clock()
-    inner = [_calls_in_a_block(call, clock) for call in calls]
+    warm_s = _WARM_SHARE * budget_s / max(1, len(calls))
+    inner = [_calls_in_a_block(call, warm_s, clock) for call in calls]
     blocks: list[list[_Block]] = [[] for _ in calls]
     for round_ in range(MOST_BLOCKS):
         before_round = clock()
@@ -68,12 +70,15 @@ def interleaved(
     return [_times(samples, single=single) for samples in blocks]
 
 
-def _calls_in_a_block(call: Callable[[], None], clock: Callable[[], float]) -> int:
-    once = math.inf
+def _calls_in_a_block(call: Callable[[], None], warm_s: float, clock: Callable[[], float]) -> int:
+    """After warming up: ``_WARM_CALLS`` calls, fewer where they take longer than ``warm_s``."""
+    once, begun = math.inf, clock()
     for _ in range(_WARM_CALLS):
         before = clock()
         call()
         once = min(once, clock() - before)
+        if clock() - begun > warm_s:
+            break
     return max(1, math.ceil(_BLOCK_S / max(once, 1e-7)))
 
 

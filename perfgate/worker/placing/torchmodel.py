@@ -5,7 +5,8 @@ In: the user's module and inputs. Out: nodes of its exported graph. Raises Worke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def lower(request: Lower, side: Side) -> tuple[TorchModel, tuple[str, ...]]:
     with phase("build", checkout):
         notes += loading.materialise(asked, loaded, arguments)
     seeds.set_all(request.seed)
-    with phase("first-step", checkout), torch.no_grad():
+    with phase("first-step", checkout), torch.no_grad(), _same_buffers(loaded.module):
         reference = loaded.plain(*arguments.args, **arguments.kwargs)
     program = exporting.export(loaded.module if loaded.module is not None else loaded.plain, arguments, name)
     with phase("build", checkout):
@@ -48,6 +49,16 @@ def lower(request: Lower, side: Side) -> tuple[TorchModel, tuple[str, ...]]:
             f"compile = {workload.compile!r} is not looked at: which compiler runs what is what placement decides",
         )
     return model, notes + model.notes
+
+
+@contextmanager
+def _same_buffers(module: Any) -> Iterator[None]:
+    """What the reference was made with is what is exported: a step may change buffers."""
+    buffers = list(module.buffers()) if module is not None else []
+    before = [buffer.detach().clone() for buffer in buffers]
+    yield
+    for buffer, value in zip(buffers, before, strict=True):
+        buffer.copy_(value)
 
 
 def _check_setting(request: Lower) -> None:

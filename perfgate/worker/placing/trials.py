@@ -33,6 +33,10 @@ class Trial:
     inputs: Sequence[Any] = ()
     difference: float = 0.0
 
+    def release(self) -> None:
+        """Let go of the loaded piece; what is known of it stays."""
+        self.runner, self.inputs = None, ()
+
     def call(self) -> None:
         """Once, until its work is done."""
         self.runner.run(self.inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import types
 
 import pytest
 
@@ -12,6 +13,7 @@ import torch
 
 from perfgate.records.placement import Target
 from perfgate.worker.placing import trials
+from perfgate.worker.placing.deployed.loaders import onnxruntime_piece
 from perfgate.worker.placing.libraries import base, environment
 from perfgate.worker.placing.libraries.onnxruntime import CUDA, Onnxruntime
 from perfgate.worker.placing.libraries.registry import Registry
@@ -245,3 +247,57 @@ def test_others__a_broken_entry_point_is_named(monkeypatch):
     libraries, problems = base.others([])
     assert libraries == []
     assert "entry point bad = no_such_module:make" in problems[0]
+
+
+class FakeBinding:
+    def __init__(self, log):
+        self._log = log
+
+    def bind_ortvalue_input(self, name, value):
+        self._log.append(("input", name, value))
+
+    def bind_output(self, name, kind, ordinal):
+        self._log.append(("output", name, kind, ordinal))
+
+    def get_outputs(self):
+        return ["on the device"]
+
+    def synchronize_outputs(self):
+        self._log.append(("wait",))
+
+
+class FakeDeviceSession:
+    def __init__(self, log):
+        self._log = log
+
+    def get_inputs(self):
+        return [types.SimpleNamespace(name="a")]
+
+    def io_binding(self):
+        return FakeBinding(self._log)
+
+    def run_with_iobinding(self, binding):
+        self._log.append(("run",))
+
+
+def test_onnxruntime__on_an_accelerator_results_stay_there_until_they_are_wanted():
+    log = []
+
+    class OrtValue:
+        @staticmethod
+        def ortvalue_from_numpy(array, kind, ordinal):
+            log.append(("upload", array.shape, kind, ordinal))
+            return "uploaded"
+
+    runtime = types.SimpleNamespace(OrtValue=OrtValue)
+    runner = onnxruntime_piece.DeviceRunner(runtime, FakeDeviceSession(log), ["unused", "a"], ["y"], "cuda", 1)
+    assert runner.memory == "ortvalue cuda:1"
+    assert runner.run(["left away", runner.place(torch.ones(2, 3))]) == ["on the device"]
+    runner.wait()
+    assert log == [
+        ("upload", (2, 3), "cuda", 1),
+        ("input", "a", "uploaded"),
+        ("output", "y", "cuda", 1),
+        ("run",),
+        ("wait",),
+    ]

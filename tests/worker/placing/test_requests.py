@@ -33,6 +33,16 @@ NET = """
         def forward(self, x):
             return self.last(torch.tanh(self.first(x)))
 
+    class Sum(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = torch.nn.Linear(6, 6)
+            self.register_buffer("total", torch.zeros(6))
+
+        def forward(self, x):
+            self.total.add_(self.first(x).sum(0))
+            return torch.tanh(self.total)
+
     class Loop(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x):
             return x if x.sum() > 0 else -x
@@ -94,6 +104,20 @@ def test_torch__from_lower_to_a_folder_that_runs(shim, tmp_path):
         must_prepare(factory, prepare(tmp_path / "plan", "placed"))
         opened = must_open(factory, make_open("placed:load", ("float32[batch,6]",), batch=3))
     assert opened.step_ns > 0
+
+
+def test_torch__a_state_begins_where_the_reference_began(shim, tmp_path):
+    write_files(tmp_path / "checkout", {"net.py": NET})
+    with started(shim, tmp_path / "log") as factory:
+        must_prepare(factory, prepare(tmp_path / "checkout", "net"))
+        child = factory.fork()
+        lowered = ask(child, lower(tmp_path / "work", "net:Sum"), tmp_path / "work")
+        assert [bool(node.state) for node in lowered.nodes] == [False, True], lowered
+        parts = tuple(Part(target="torch-onednn", nodes=(n,)) for n in range(2))
+        request = Build(parts=parts, targets=targets("torch-onednn"), folder=str(tmp_path / "plan"))
+        built = ask(child, request, tmp_path / "work")
+    assert isinstance(built, Built), built
+    assert built.plan.difference < 1e-5
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,12 @@ def test_interleaved__the_budget_is_kept_after_the_least_rounds():
     assert times.blocks > timing.LEAST_BLOCKS
 
 
+def test_interleaved__slow_calls_are_warmed_up_less():
+    machine = Machine()
+    interleaved(machine, [machine.call("a", 1.0)], 1.0)
+    assert len(machine.order) == 1 + timing.LEAST_BLOCKS
+
+
 def test_interleaved__blocks_with_a_wait_are_left_out():
     machine = Machine()
     turns = iter(range(10_000))
