@@ -54,7 +54,7 @@ def run(data: Path, *, quick: bool) -> int:
         spent = time.monotonic() - begun
         if below > workload.best * (1 + 1e-5):
             wrong.append(f"{workload.name}: the bound {below} is above {workload.best}")
-        gap, before = (1 - each / workload.best for each in (below, workload.bound))
+        gap, before = (max(0.0, 1 - each / workload.best) for each in (below, workload.bound))
         rows.append([*row, f"{workload.best:.3f}", f"{below:.3f}", f"{workload.bound:.3f}", f"{100 * gap:.1f} %",
                      f"{100 * before:.1f} %", f"{spent:.0f}"])  # fmt: skip
     print_table(

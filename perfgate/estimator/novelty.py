@@ -17,15 +17,13 @@ from perfgate.records.estimate import Example
 from perfgate.records.graph import KernelGroup
 from perfgate.records.hardware import CPU
 
-# Beyond this times the least or the most that was measured, a question is outside.
-_BEYOND = 1.5
 # Widening (of the logarithms of both ends) by cause.
 _OPERATOR, _CLASS, HARDWARE, _KIND, _RATES, _SOFTWARE, _CONDITION = 1.5, 1.25, 1.5, 2.0, 1.5, 1.25, 1.25
 _HARDLY = 1.75
 # All causes together.
 _MOST = 3.0
-# Part of the time of hardly measured kernels that may not be there, and how far they move an end at most (ln).
-_NOT_THERE, _FURTHEST = 0.9, 1.4
+# How far hardly measured kernels move an end at most (ln).
+_FURTHEST = 1.4
 _NAMED = 3
 
 
@@ -50,7 +48,9 @@ class Seen:
     support: Support = field(default_factory=Support)
 
 
-_AMOUNTS = ("FLOP", "bytes moved", "kernels", "bytes of weights")
+# Beyond this times the least or the most that was measured, a question is outside; earlier in what a batch does not
+# change.
+_AMOUNTS = {"FLOP": 2.0, "bytes moved": 2.0, "kernels": 1.5, "bytes of weights": 1.5}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +102,11 @@ def causes(example: Example, known: Seen, rare: Sequence[Rare] = ()) -> Novel:
     factor = 1.0
     for _, one in found:
         factor *= one
-    share = min(sum(one.share for one in rare), 1.0)
+    less = min(sum(one.less for one in rare), 1 - math.exp(-_FURTHEST))
     return Novel(
         why=tuple(text for text, _ in found),
         factor=min(factor, _MOST),
-        below=max(math.log1p(-_NOT_THERE * share), -_FURTHEST),
+        below=math.log1p(-less),
         above=min(math.log1p(sum(one.more for one in rare)), _FURTHEST),
     )
 
@@ -170,12 +170,12 @@ def _conditions(example: Example, known: Seen) -> list[tuple[str, float]]:
 def _amounts(example: Example, known: Seen) -> list[tuple[str, float]]:
     found = []
     amounts = (*_work(example.kernels), float(example.weight_bytes))
-    for name, value, low, high in zip(_AMOUNTS, amounts, known.low, known.high, strict=True):
-        if value > _BEYOND * max(high, 1.0):
+    for (name, beyond), value, low, high in zip(_AMOUNTS.items(), amounts, known.low, known.high, strict=True):
+        if value > beyond * max(high, 1.0):
             ratio = value / max(high, 1.0)
             text = f"beyond what was measured: {units.significant(ratio)} times the most {name}"
             found.append((text, 1 + 0.15 * math.log(ratio)))
-        elif low > _BEYOND * max(value, 1.0):
+        elif low > beyond * max(value, 1.0):
             ratio = low / max(value, 1.0)
             text = f"beyond what was measured: {units.significant(ratio)} times fewer {name} than the least"
             found.append((text, 1 + 0.15 * math.log(ratio)))

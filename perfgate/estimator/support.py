@@ -3,13 +3,17 @@
 In: what was measured, with the core's coefficients, once, as :class:`Support`; then questions. Out: for a question the
 kinds of kernels whose constants few groups tell, each with its share of the estimated time.
 
-A kind is a class of kernels (``classes``) on elements of up to 16 bits, or of more. With its shares s_g of the groups'
-times, and groups that are off by ``_OFF`` as a whole, what is left to doubt of its constant is, as in a regression,
+A kind is a class of kernels (``classes``), or some that are kin, on elements of up to 16 bits, or of more. With its
+shares s_g of the groups' times, and groups that are off by ``_OFF`` as a whole, what is left to doubt of its constant
+is, as in a regression,
 
-    sd = _UNTOLD / sqrt(1 + _UNTOLD^2 sum_g s_g^2 / _OFF^2)          (ln)
+    sd = u / sqrt(1 + u^2 sum_g s_g^2 / _OFF^2)          (ln)
 
-and a share s of it may then take s (exp(_QUANTILE sd) - 1) more of the step. Libraries have slow kernels for what few
-networks need, and a factor of ten between two kernels of a class is common, which is why _UNTOLD is large.
+and a share s of it may then take s (exp(_QUANTILE sd) - 1) more of the step, or s (1 - exp(-_QUANTILE sd)) less. u is
+what is not known of a constant before a group has told: little of kernels that devices run near their bandwidth
+whatever they do (moving elements, normalising, small filters that libraries have kernels of their own for); much of all
+others, where libraries are slow at what few networks need, and a factor of ten between two kernels of a class is
+common.
 """
 
 from __future__ import annotations
@@ -22,15 +26,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfgate import units
-from perfgate.estimator import columns, features
+from perfgate.estimator import classes, columns, features
 from perfgate.estimator.classes import CLASSES
 from perfgate.records.estimate import STEP_TIME, Example
 from perfgate.records.graph import KernelGroup
 
 Floats = NDArray[np.float64]
 
-# How far a group is off as a whole, and how unsure a constant is that no group tells (ln).
-_OFF, _UNTOLD, _QUANTILE = 0.1, 2.0, 1.65
+# How far a group is off as a whole, and how unsure a constant is that no group tells, of any kernel and of those that
+# are the same everywhere (ln).
+_OFF, _UNTOLD, _UNTOLD_PLAIN, _QUANTILE = 0.1, 2.0, 0.5, 1.65
+_PLAIN = frozenset(
+    {
+        classes.DEPTHWISE_3,
+        classes.ACTIVATION,
+        classes.COMBINATION,
+        classes.BROADCAST,
+        classes.SCALE_NORM,
+        classes.REDUCTION,
+        classes.COPY,
+        classes.CAST,
+        classes.FILL,
+    }
+)
+# Classes that say much of one another, under one name.
+_KIN = {classes.DEPTHWISE_5: classes.DEPTHWISE_3, classes.STATISTIC_NORM: classes.SCALE_NORM}
+_KIN_NAMES = {classes.DEPTHWISE_3: "depthwise convolution up to 5x5", classes.SCALE_NORM: "normalisation"}
 # Groups count for a share where they have at least this part of it; few of them: up to this part of all groups.
 _ALIKE, FEW = 0.5, 0.035
 # Groups below which everything is rare, and what that costs is in the intervals already.
@@ -59,7 +80,8 @@ class Support:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rare:
     """Kernels of a kind that few groups have: their ``share`` of the step's estimated time; ``having``: how many of
-    ``groups`` groups have as much, by half; ``more``: how much of the step's time they may take beyond that.
+    ``groups`` groups have as much, by half; ``more``, ``less``: how much of the step's time they may take beyond that,
+    or not take.
     """
 
     kind: str
@@ -67,12 +89,13 @@ class Rare:
     having: int
     groups: int
     more: float
+    less: float
 
     def text(self) -> str:
         """A sentence without full stop."""
         width, name = self.kind.split(" ", 1)
         having = f"{self.having or 'none'} {'has' if self.having < 2 else 'have'}"
-        share = f"{units.percent(self.share)} of its time is in {name} ({width} elements)"
+        share = f"{units.percent(self.share)} of its time is in {_KIN_NAMES.get(name, name)} ({width} elements)"
         return f"hardly measured: {share}; of {self.groups} measured groups {having} half as much of it"
 
 
@@ -128,9 +151,10 @@ def rare(share: Floats, known: Support) -> tuple[Rare, ...]:
         having = sum(other >= _ALIKE * mine for other in most)
         if having > few:
             continue
-        unsure = _UNTOLD / math.sqrt(1 + _UNTOLD**2 * told / _OFF**2)
-        more = mine * (math.exp(_QUANTILE * unsure) - 1)
-        found.append(Rare(kind=kind, share=mine, having=having, groups=known.groups, more=more))
+        untold = _UNTOLD_PLAIN if kind.split(" ", 1)[1] in _PLAIN else _UNTOLD
+        unsure = untold / math.sqrt(1 + untold**2 * told / _OFF**2)
+        more, less = mine * math.expm1(_QUANTILE * unsure), -mine * math.expm1(-_QUANTILE * unsure)
+        found.append(Rare(kind=kind, share=mine, having=having, groups=known.groups, more=more, less=less))
     if sum(one.more for one in found) < _WORTH:
         return ()
     return tuple(sorted(found, key=lambda one: -one.more))
@@ -173,7 +197,8 @@ def _members(names: Sequence[str]) -> Floats:
     place = {name: number for number, name in enumerate(CLASSES)}
     found = np.zeros((len(names), len(CLASSES)))
     for row, name in enumerate(names):
-        column = place.get(features.kernel_class(name))
+        own = features.kernel_class(name)
+        column = place.get(_KIN.get(own, own))
         if column is not None:
             found[row, column] = 1
     return found

@@ -114,7 +114,7 @@ def anneal(
     ``share``: of what is left of the whole search; the round is cold by then even where ``length`` is not reached.
     """
     energy, value = state.measure()
-    begun, left = journal.evaluations, journal.left
+    begun, left = journal.evaluations, journal.left or LEAST_GAIN
     end = begun + length if journal.most is None else min(begun + length, journal.most)
     temperature = hot
     steps = 0

@@ -66,6 +66,20 @@ def pointwise(elements, *, reads=1.0, dtype="float32", kind="pointwise", **chang
     )
 
 
+def normalisation(batch, channels, size, *, weights, statistics):
+    """Of float32 ``channels`` x ``size`` each, with that many weights, that writes so many statistics beside."""
+    elements = batch * channels * size
+    return KernelGroup(
+        name="norm",
+        kind="normalization",
+        dtype="float32",
+        flop=0,
+        bytes=4 * (2 * elements + weights + statistics),
+        written_bytes=4 * (elements + statistics),
+        weight_bytes=4 * weights,
+    )
+
+
 def row(*kernels, **changes):
     x, names = features.matrix([example(*kernels, **changes)])
     return {name: value for name, value in zip(names, x[0], strict=True) if value}
@@ -115,6 +129,40 @@ def test_class__is_the_same_at_every_batch(batch):
     for channels, outputs, side, groups in shapes:
         one = only_class(convolution(1, channels, outputs, 28, side, groups=groups))
         assert only_class(convolution(batch, channels, outputs, 28, side, groups=groups)) == one
+
+
+@pytest.mark.parametrize("batch", [1, 3, 256])
+@pytest.mark.parametrize("size", [49, 112 * 112])
+@pytest.mark.parametrize("channels", [16, 24, 512])
+def test_class__batch_norm_in_inference_is_affine_whether_or_not_it_writes_what_it_made_of_its_statistics(
+    batch, size, channels
+):
+    for statistics in (0, 2 * channels):
+        kernel = normalisation(batch, channels, size, weights=4 * channels, statistics=statistics)
+        assert only_class(kernel) == classes.SCALE_NORM
+
+
+@pytest.mark.parametrize("batch", [1, 3, 256])
+def test_class__layer_and_group_norm_make_statistics_however_few(batch):
+    of_tokens = normalisation(batch * 196, 384, 1, weights=2 * 384, statistics=2 * 196 * batch)
+    of_one_group = normalisation(batch, 96, 112 * 112, weights=2 * 96, statistics=2 * batch)
+    assert only_class(of_tokens) == classes.STATISTIC_NORM
+    assert only_class(of_one_group) == classes.STATISTIC_NORM
+
+
+def test_class__rounded_means_of_batch_norms_stay_affine():
+    """As perfgate counts 8 of a network's batch norms in float16 together."""
+    kernel = KernelGroup(
+        name="norm5",
+        kind="normalization",
+        dtype="float16",
+        flop=0,
+        bytes=185559836,
+        calls=8,
+        written_bytes=92776561,
+        weight_bytes=13425,
+    )
+    assert only_class(kernel) == classes.SCALE_NORM
 
 
 def test_products__a_weight_tells_a_linear_layer_from_a_product_of_activations():

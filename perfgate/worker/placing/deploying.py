@@ -31,6 +31,8 @@ from perfgate.worker.placing.trials import Trial
 
 _TIMED_S = 1.0
 _SOURCE = Path(placed.__file__).parent
+# Where a file belongs in perfgate says nothing to those who read it in a deployed folder.
+_ROOM = "Floor 3, worker. "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,10 +181,10 @@ def _write(
     ]
     (folder / "plan.json").write_text(wire.dumps(plan, indent=1) + "\n", encoding="utf-8")
     (folder / "interface.json").write_text(json.dumps(interface, indent=1) + "\n", encoding="utf-8")
-    shutil.copyfile(_SOURCE / "placed.py", folder / "placed.py")
     (folder / "loaders").mkdir()
-    for file in sorted((_SOURCE / "loaders").glob("*.py")):
-        shutil.copyfile(file, folder / "loaders" / file.name)
+    for file in (_SOURCE / "placed.py", *sorted((_SOURCE / "loaders").glob("*.py"))):
+        text = file.read_text(encoding="utf-8").replace(_ROOM, "", 1)
+        (folder / file.relative_to(_SOURCE)).write_text(text, encoding="utf-8")
     model.keep(folder)
 
 

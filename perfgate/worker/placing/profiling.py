@@ -46,7 +46,7 @@ class _Work:
 
 
 class Profiler:
-    """One profile. ``clock`` in seconds."""
+    """One profile: what was tried, timed and left out so far."""
 
     def __init__(self, model: Model, registry: Registry, request: ProfileNodes) -> None:
         self._model = model

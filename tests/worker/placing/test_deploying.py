@@ -111,6 +111,9 @@ def test_build__plan_json_is_a_plan(registry, lowered, tmp_path):
     assert plan.pieces[0].inputs == plan.inputs
     assert plan.pieces[1].outputs == plan.outputs
     assert all((tmp_path / "plan" / piece.file).is_file() for piece in plan.pieces)
+    sources = [file.read_text() for file in (tmp_path / "plan").rglob("*.py")]
+    assert len(sources) > 5
+    assert not any("Floor 3" in text or "import perfgate" in text or "from perfgate" in text for text in sources)
 
 
 def test_build__wrong_arguments_are_told(registry, lowered, tmp_path):

@@ -117,6 +117,7 @@ def test_torch__a_state_begins_where_the_reference_began(shim, tmp_path):
         request = Build(parts=parts, targets=targets("torch-onednn"), folder=str(tmp_path / "plan"))
         built = ask(child, request, tmp_path / "work")
     assert isinstance(built, Built), built
+    assert built.plan.difference is not None
     assert built.plan.difference < 1e-5
 
 
