@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.place import published, real, small, speed
+from benchmarks.place import known_values, published, real, small, speed
 from benchmarks.runner import run
 
 TABLES = {
+    "known_values": known_values.main,
     "published": published.main,
     "small": small.main,
     "speed": speed.main,
