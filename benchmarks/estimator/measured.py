@@ -34,7 +34,7 @@ class Table:
 
 GPU_3090 = Table(file="infer-amp-nchw-pt240-cu124-rtx3090", platform="rtx-3090", software="torch 2.4")
 GPU_4090 = Table(file="infer-amp-nchw-pt240-cu124-rtx4090", platform="rtx-4090", software="torch 2.4")
-GPU_3090_NHWC = replace(GPU_3090, file="infer-amp-nhwc-pt240-cu124-rtx3090")
+GPU_3090_NHWC = replace(GPU_3090, file="infer-amp-nhwc-pt240-cu124-rtx3090", counted=features.AMP_NHWC)
 CPU_I9 = Table(
     file="infer-fp32-nchw-pt240-cpu-i9_10940x-dynamo",
     platform="core-i9-10940x",

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import os
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +10,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from perfgate.cost.fleet_covering import EXACT, Covering, Integers, Program, Vector, program
 from perfgate.errors import PerfgateError, UsageError
+from perfgate.silence import silence
 
 # HiGHS stops within an absolute gap of 1e-6; costs of this size make that 1e-10 of them.
 _COST_SIZE = 1e4
@@ -81,7 +78,7 @@ def _search(covering: Covering, cap: float, below: float, time_limit_s: float) -
     task = program(covering, cap=cap, below=below)
     size = _floor(covering, cap) or float(task.cost.max())
     factor = _COST_SIZE / size if size > 0 else 1.0
-    with _silent():
+    with silence():
         result = milp(
             task.cost * factor,
             integrality=task.integral,
@@ -121,27 +118,3 @@ def egress_cost(covering: Covering, units: Vector | Integers) -> float:
         cost += served * float(covering.egress[column])
         left -= served
     return cost
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    """HiGHS prints some messages whatever its options say, and standard output may be somebody's JSON.
-
-    It writes through C's buffer, not Python's, so the file descriptor itself is turned away for the moment.
-    """
-    try:
-        saved = os.dup(1)
-    except OSError:  # closed: nothing to protect
-        yield
-        return
-    flush = ctypes.CDLL(None).fflush
-    flush(None)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.close(null)
-    try:
-        yield
-    finally:
-        flush(None)
-        os.dup2(saved, 1)
-        os.close(saved)

@@ -106,7 +106,7 @@ def _key(digests: Iterable[str], targets: Sequence[str], seed: int) -> str:
 
 
 # Changes whenever the same examples give another model, so that no cached one is taken for it.
-FORMAT_OF_FIT = "perfgate estimator 2"
+FORMAT_OF_FIT = "perfgate estimator 4"
 
 
 def digest(example: Example) -> str:

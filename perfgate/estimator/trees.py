@@ -17,9 +17,9 @@ Whole = NDArray[np.int64]
 
 # Rows that one fit looks at: more add time and, averaged over so many trees, next to nothing.
 MOST_ROWS = 2500
-NUMBER = 60
+NUMBER = 100
 _LEAF = 2
-_COLUMNS = 0.3
+_COLUMNS = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

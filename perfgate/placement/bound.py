@@ -20,9 +20,9 @@ from perfgate.placement.backbone import backbone
 from perfgate.placement.compiled import Compiled, compiled
 from perfgate.placement.prefix import Prefix
 from perfgate.placement.program import SCALED, Program, build
-from perfgate.placement.silence import silence
 from perfgate.placement.symmetry import Equals
 from perfgate.records.placement import MEMORY, SIDE_BY_SIDE, THROUGHPUT, UNLIMITED, Problem
+from perfgate.silence import silence
 
 # What a bound of the solver may be too large by, as a share, and as a share of the program's scale. Its tolerances are
 # 1e-7 for dual values and 1e-6 for whole numbers; the program's scale is 1000.

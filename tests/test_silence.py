@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from perfgate.placement.silence import silence
+from perfgate.silence import silence
 
 
 def test_silence__drops_what_c_prints_and_keeps_the_rest(capfd):

@@ -1,7 +1,7 @@
-"""Floor 3, placement. Standard output without what a compiled solver prints there.
+"""Floor 0. Standard output without what a compiled solver prints there.
 
-In: nothing. Out: a context in which the process's standard output goes nowhere. The one place of this room that touches
-the outside: what HiGHS prints whatever its options say would stand in the middle of somebody's JSON.
+In: nothing. Out: a context in which the process's standard output goes nowhere. HiGHS prints some messages whatever its
+options say, and standard output may be somebody's JSON.
 """
 
 from __future__ import annotations
