@@ -33,11 +33,11 @@ _OWN_ROWS = 60
 # Share of what coverage leaves that both tails have together, at the smallest and at the largest expected error. Small
 # ones are expected of what looks well known, and are underestimated as often as that is mistaken; the largest are those
 # of groups held out whole, which were learned from a fifth less than there is.
-_CAUTION = (0.78, 1.3)
+_CAUTION = (0.77, 1.32)
 # How tails may share it: the interval is the shortest one.
 _SPLITS = np.linspace(0.2, 0.8, 13)
 # Slopes of ln |error| on the doubts before anything was seen, and rows that weigh as much as these.
-_SLOPES, _RIDGE = (0.2, 1.5, 0.5, 3.0), 5.0
+_SLOPES, _RIDGE = (0.2, 1.5, 0.5, 3.0), 28.0
 # Size (ln) of an error that is as good as none: measuring is no better.
 _LEAST = 0.0025
 # Sizes at which quantiles are taken at most, rows that each needs, and how like a size rows have to be (ln).
