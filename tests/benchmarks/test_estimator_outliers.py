@@ -35,7 +35,7 @@ def test_of__names_families_that_are_far_off_and_what_was_said_of_them(examples)
     assert family.error == pytest.approx(-0.8)
     assert family.width == pytest.approx(1.44)
     assert family.why == "hardly measured: x"
-    assert (found.worst_flagged, found.worst_answered, found.others_flagged) == (1.0, 1.0, pytest.approx(8 / 98))
+    assert (found.worst_flagged, found.worst_answered, found.others_flagged) == pytest.approx((1.0, 1.0, 8 / 98))
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def test_repository__two_revisions_and_a_valid_gate_for_each_number_of_threads(t
     for threads in (1, 2):
         name = f"threads-{threads}.toml"
         config = load(read_tree(lambda file: (root / file).read_bytes(), (name,)), where="here", sha=None)
+        assert config is not None
         assert config.side.threads == threads
         assert {workload.key for spec in config.side.models.values() for workload in spec.workloads} == {
             f"{model}/{mode}/b{batch}/float32/cpu/eager"

@@ -46,9 +46,9 @@ def test_causes__no_kernels_move_an_end_further_than_a_factor_of_four(measured, 
 
 def test_novel__ends_are_widened_but_for_what_they_allow_for_already():
     new = Novel(why=("a", "b"), factor=3.0, below=-0.1, above=0.2)
-    assert new.ends(-0.2, 0.3) == (pytest.approx(-0.7), pytest.approx(1.1))
-    assert new.ends(-0.2, 0.3, but=1.5) == (pytest.approx(-0.5), pytest.approx(0.8))
-    assert replace(new, factor=1.2).ends(-0.2, 0.3, but=1.5) == (pytest.approx(-0.3), pytest.approx(0.5))
+    assert new.ends(-0.2, 0.3) == pytest.approx((-0.7, 1.1))
+    assert new.ends(-0.2, 0.3, but=1.5) == pytest.approx((-0.5, 0.8))
+    assert replace(new, factor=1.2).ends(-0.2, 0.3, but=1.5) == pytest.approx((-0.3, 0.5))
 
 
 def test_amounts__more_kernels_are_outside_sooner_than_more_work(measured, known):
