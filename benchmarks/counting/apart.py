@@ -52,6 +52,9 @@ def _run(connection: Connection, function: Callable[..., Any], arguments: tuple[
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
+    if "torch" in sys.modules:
+        # Threads of a parallel loop are not forked, and one that had some would wait for them for ever.
+        sys.modules["torch"].set_num_threads(1)
     try:
         limit_memory(memory)
         outcome = Outcome(value=function(*arguments))
