@@ -152,14 +152,17 @@ def run(data: Path, *, tables: Mapping[str, Table], quick: bool) -> int:
         wrong += [line for name, one in odd.items() if name.endswith(FAMILIES) for line in outliers.missed(name, one)]
     for one in wrong:
         print(one)
+    for one in [] if quick else held_out.uncovered(found, [name for name in LIMITS if name.endswith(COARSE)]):
+        print(f"(goal) {one}")
     return int(bool(wrong))
 
 
 def _uncovered(found: Mapping[str, Figures]) -> list[str]:
-    """Of rows with limits; how wide they may be is for GPUs with families out."""
+    """Of rows with limits; how wide they may be is for GPUs with families out, and architectures out are a goal."""
     narrow = [name for name in LIMITS if name.startswith("RTX") and name.endswith(FAMILIES)]
     wrong = held_out.uncovered(found, narrow, width=held_out.WIDTH)
-    return wrong + held_out.uncovered(found, [name for name in LIMITS if name not in narrow])
+    rest = [name for name in LIMITS if name not in narrow and not name.endswith(COARSE)]
+    return wrong + held_out.uncovered(found, rest)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

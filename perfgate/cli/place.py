@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from perfgate.errors import EXIT_PASS, EXIT_REGRESSION, UsageError
 from perfgate.records.placement import OBJECTIVES
 
 if TYPE_CHECKING:
-    from perfgate.pipeline.place_command import CommandRequest
+    from perfgate.pipeline.place import Placed
     from perfgate.records.placing import Built
 
 _NS = 1e9
@@ -50,7 +51,7 @@ _MOST_THREADS = 1024
 )
 @click.option(
     "--to",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=click.Path(path_type=Path),
     default=None,
     metavar="DIR",
     help="Folder for the deployed model, which runs without perfgate.",
@@ -75,7 +76,11 @@ def command(
     from perfgate.pipeline.count import CountRequest
     from perfgate.pipeline.request import Ports
 
-    _check(entry, out, plan, to)
+    searching = {
+        "--devices": devices, "--libraries": libraries, "--threads": threads, "--objective": objective,
+        "--max-step-time": max_step_time, "--memory": memory, "--budget": budget,
+    }  # fmt: skip
+    _check(entry, out, plan, to, searching)
     request = place_command.CommandRequest(
         count=CountRequest(
             root=options.here(),
@@ -88,7 +93,7 @@ def command(
             fallback_python=options.own_python(os.environ),
             config_file=config_file,
         ),
-        devices=tuple(_each("--devices", devices, values.read_device)),
+        devices=tuple(_each("--devices", devices, values.read_place)),
         libraries=tuple(_each("--libraries", libraries, values.read_library)),
         threads=_threads(threads),
         objective=objective or "",
@@ -97,25 +102,26 @@ def command(
         memory=_memory(memory),
         seed=seed,
     )
-    with shown(Console(stderr=True), quiet=quiet) as progress:
-        ports = Ports(progress=progress, environ=os.environ)
-        if plan is not None and to is not None:
-            built = place_command.deployed(request, place_command.read(plan), to, ports)
-        else:
-            return _searched(request, ports, out, as_json=as_json)
-    return _told(built, to, as_json=as_json)
+    console = Console(stderr=True)
+    if plan is not None and to is not None:
+        with shown(console, quiet=quiet) as progress:
+            built = place_command.deployed(
+                request, place_command.read(plan), to, Ports(progress=progress, environ=os.environ)
+            )
+        return _told(built, to, as_json=as_json)
+    if out is not None:
+        place_command.check_out(out)
+    with shown(console, quiet=quiet) as progress:
+        found = place_command.placed(request, Ports(progress=progress, environ=os.environ))
+    return _found(found, out, as_json=as_json)
 
 
-def _searched(request: CommandRequest, ports: object, out: Path | None, *, as_json: bool) -> int:
+def _found(found: Placed, out: Path | None, *, as_json: bool) -> int:
     from perfgate.cli import placement_text
     from perfgate.pipeline import place_command
-    from perfgate.pipeline.request import Ports
 
-    if not isinstance(ports, Ports):
-        raise TypeError(ports)
-    found = place_command.placed(request, ports)
-    if out is not None and found.plan is not None:
-        place_command.save(found.plan, out)
+    if out is not None and found.advised is not None:
+        place_command.save(found.advised, out)
     if as_json:
         click.echo(json.dumps(placement_text.tree(found)))
     else:
@@ -131,7 +137,8 @@ def _told(built: Built, to: Path, *, as_json: bool) -> int:
         return EXIT_PASS
     console = verdict.console()
     difference = "not compared" if built.plan.difference is None else f"{built.plan.difference:.1e}"
-    say(console, f"{built.plan.model}: deployed to {to} in {len(built.plan.pieces)} pieces")
+    count = len(built.plan.pieces)
+    say(console, f"{built.plan.model}: deployed to {to} in {count} piece{'s' * (count != 1)}")
     say(console, f"Largest difference from the reference {difference}, allowed {built.plan.tolerance:.0e}")
     if built.step_s is not None:
         say(console, f"About {units.duration(built.step_s * _NS)} a step here")
@@ -139,7 +146,7 @@ def _told(built: Built, to: Path, *, as_json: bool) -> int:
     return EXIT_PASS
 
 
-def _check(entry: str, out: Path | None, plan: Path | None, to: Path | None) -> None:
+def _check(entry: str, out: Path | None, plan: Path | None, to: Path | None, search: Mapping[str, object]) -> None:
     if plan is None and to is not None:
         msg = "--to is where --apply deploys to; write --apply plan.json too, or --out for the plan of a search"
         raise UsageError(msg)
@@ -148,6 +155,9 @@ def _check(entry: str, out: Path | None, plan: Path | None, to: Path | None) -> 
         raise UsageError(msg)
     if plan is not None and out is not None:
         msg = "--out writes the plan of a search, and --apply does not search; leave one of them out"
+        raise UsageError(msg)
+    if plan is not None and (given := [name for name, value in search.items() if value]):
+        msg = f"{given[0]} is for a search, and --apply does not search; leave it out: the plan says what runs where"
         raise UsageError(msg)
     if plan is None and not entry:
         msg = "MODEL is missing: module:callable, an .onnx file, or a model of perfgate.toml"
@@ -188,7 +198,7 @@ def _memory(texts: tuple[str, ...]) -> dict[str, int]:
     for text in texts:
         name, _, size = text.rpartition("=")
         try:
-            found[values.read_device(name)] = round(values.read_bytes(size))
+            found[values.read_place(name)] = round(values.read_bytes(size))
         except ValueError as error:
             msg = f"--memory {text}: {error}; write it as in cuda:0=4GiB"
             raise UsageError(msg) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -13,10 +14,12 @@ from rich.text import Text
 
 from perfgate import units
 from perfgate.cli.text import plain, say
+from perfgate.records.placement import MEMORY, THROUGHPUT
 from perfgate.report import placements
 
 if TYPE_CHECKING:
     from perfgate.pipeline.place import Placed
+    from perfgate.records.placement import PlacementPlan
 
 _NS = 1e9
 # Kinds of operators that a library does not take, which a row names.
@@ -27,13 +30,14 @@ _MOST_NOTES = 8
 def tree(found: Placed) -> dict[str, Any]:
     """Everything as JSON."""
     return {
-        "plan": None if found.plan is None else asdict(found.plan),
+        "plan": None if found.advised is None else asdict(found.advised),
         "nodes": [
             {"name": node.name, "kind": node.kind, "target": found.problem.targets[target].name}
             for node, target in zip(found.lowered.nodes, found.answer.targets, strict=True)
         ],
-        "predicted_s": found.answer.value,
-        "bound_s": found.answer.bound,
+        "objective": found.problem.objective,
+        "value": _finite(found.answer.value),
+        "bound": _finite(found.answer.bound),
         "optimal": found.answer.optimal,
         "gap": found.answer.gap,
         "singles": [asdict(one) for one in found.singles],
@@ -46,13 +50,15 @@ def tree(found: Placed) -> dict[str, Any]:
             {
                 "name": one.name,
                 "predicted_s": one.predicted_s,
+                "value": one.value,
                 "pieces": len(one.parts),
                 "difference": one.built.plan.difference,
+                "problem": one.problem,
                 "raced": None if one.raced is None else asdict(one.raced),
             }
             for one in found.candidates
         ],
-        "history": [asdict(one) for one in found.answer.history],
+        "history": [asdict(one) | {"value": _finite(one.value)} for one in found.answer.history],
         "notes": list(found.notes),
         "seconds": found.seconds,
     }
@@ -64,18 +70,11 @@ def show(console: Console, found: Placed, out: Path | None) -> None:
     if plan is None:
         say(console, f"No placement keeps the limits: {found.answer.problem}")
         console.print(_targets(found))
+        if out is not None:
+            say(console, f"Nothing was written to {out}")
         return
-    if plan.recommended and plan.faster is not None:
-        low, high = (units.percent(end, sign=True) for end in plan.faster)
-        say(console, f"{plan.model}: {placements.words(plan)}")
-        say(
-            console,
-            f"{_time(plan.measured_s)} a step measured ({_time(plan.predicted_s)} predicted), "
-            f"{plan.best_single} alone {_time(plan.single_s)}: {low} to {high}",
-        )
-    else:
-        say(console, f"{plan.model}: all on {plan.best_single}, {_time(plan.single_s)} a step")
-        say(console, _why(found))
+    for line in _verdict(found, plan):
+        say(console, line)
     say(console, _proof(found))
     console.print(_targets(found))
     measured = [one for one in found.candidates if one.raced is not None]
@@ -85,12 +84,45 @@ def show(console: Console, found: Placed, out: Path | None) -> None:
         say(console, note, style="dim")
     if len(found.notes) > _MOST_NOTES:
         say(console, f"… {len(found.notes) - _MOST_NOTES} more notes; --json has all", style="dim")
-    if out is not None:
-        say(console, f"Plan: {out}; deploy it with perfgate place --apply {out} --to DIR")
+    if out is not None and found.advised is not None:
+        what = placements.words(found.advised)
+        say(console, f"Plan: {out} ({what}); deploy it with perfgate place --apply {out} --to DIR")
+
+
+def _verdict(found: Placed, plan: PlacementPlan) -> list[str]:
+    """What is recommended, and on which grounds."""
+    alone = f"{plan.best_single} alone {_time(plan.single_s)}"
+    if plan.objective == THROUGHPUT:
+        single = next((one for one in found.candidates if one.single), None)
+        mixed = next((one for one in found.candidates if not one.single), single)
+        load = f"The busiest device works {_time(mixed.value if mixed else None)} on a request by the cost model"
+        against = f", with all on {single.name} {_time(single.value)}" if single and mixed is not single else ""
+        return [f"{plan.model}: {placements.words(plan)}", f"{load}{against}; not timed"]
+    if not plan.recommended:
+        return [f"{plan.model}: all on {plan.best_single}, {_time(plan.single_s)} a step", _why(found)]
+    lines = [f"{plan.model}: {placements.words(plan)}"]
+    if plan.faster is None:
+        return [*lines, f"{_time(plan.predicted_s)} a step predicted; no target keeps the limits alone"]
+    low, high = (units.percent(end, sign=True) for end in plan.faster)
+    step = f"{_time(plan.measured_s)} a step measured ({_time(plan.predicted_s)} predicted)"
+    lines.append(f"{step}, {alone}: {low} to {high}")
+    if plan.objective == MEMORY:
+        most, *others = (one.value for one in found.candidates)
+        lines.append(
+            f"{units.size(min(others))} on the fullest device, with {plan.best_single} alone {units.size(most)}"
+        )
+    return lines
 
 
 def _why(found: Placed) -> str:
+    objective = found.problem.objective
     others = [one for one in found.candidates[1:] if one.raced is not None]
+    if objective == MEMORY:
+        return (
+            "The best mixed placement does not certainly keep the limit of the step when measured"
+            if others
+            else "No placement that keeps the limit holds less on any device"
+        )
     if others:
         return (
             f"The best mixed placement ({_time(others[0].predicted_s)} predicted) is not certainly faster when measured"
@@ -100,13 +132,18 @@ def _why(found: Placed) -> str:
     return "No mixed placement is predicted to be faster"
 
 
+def _value(found: Placed, value: float) -> str:
+    return units.size(value) if found.problem.objective == MEMORY else _time(value)
+
+
 def _proof(found: Placed) -> str:
     answer = found.answer
     took = units.duration(answer.elapsed_s * _NS)
+    better = {MEMORY: "smaller", THROUGHPUT: "better"}.get(found.problem.objective, "faster")
     if answer.optimal:
-        return f"By the cost model no placement is faster (proven in {took})"
+        return f"By the cost model no placement is {better} (proven in {took})"
     count = f"{units.quantity(answer.evaluations, 'count')} placements evaluated in {took}"
-    return f"By the cost model nothing is more than {units.percent(answer.gap)} faster ({count}; {answer.stopped})"
+    return f"By the cost model nothing is more than {units.percent(answer.gap)} {better} ({count}; {answer.stopped})"
 
 
 def _targets(found: Placed) -> Table:
@@ -126,11 +163,11 @@ def _targets(found: Placed) -> Table:
             Text(plain(target.name)),
             f"{len(asked) - len(refused)} of {len(asked)}",
             "–" if whole is None or whole.seconds is None else _time(whole.seconds),
-            "–" if value is None else _time(value),
+            "–" if value is None else _value(found, value),
             Text(plain(named)),
         )
     for library in found.lowered.libraries:
-        if library.missing:
+        if library.missing and (not found.wanted or library.name in found.wanted):
             table.add_row(Text(plain(library.name)), "", "", "", Text(plain(library.missing)))
     return table
 
@@ -152,6 +189,11 @@ def _candidates(found: Placed) -> Table:
             "" if difference is None else f"{difference:.1e}",
         )
     return table
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else None
 
 
 def _time(seconds: float | None) -> str:

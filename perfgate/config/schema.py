@@ -113,7 +113,7 @@ class PlacementTable(Table):
     when: Literal["never", "scheduled", "always"] = key(
         "scheduled", "`never`, `scheduled` or `always`", "runs that search placements; `always`: pull requests too"
     )
-    devices: v.Devices | None = key(
+    devices: v.Places | None = key(
         None, "device or list", "where operators may run; without it the model's own device and `cpu`"
     )
     libraries: v.Libraries | None = key(None, "name or list", "compute libraries; without it all that are installed")

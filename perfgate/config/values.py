@@ -157,6 +157,16 @@ def read_device(value: object) -> str:
     raise ValueError(msg)
 
 
+def read_place(value: object) -> str:
+    """``cpu``, ``cuda:N``, or ``NAME:N`` of a compute library of another package; ``cuda`` means ``cuda:0``."""
+    if value == "cuda":
+        return "cuda:0"
+    if isinstance(value, str) and re.fullmatch(r"cpu|[a-z][a-z0-9_-]{0,29}:(0|[1-9][0-9]?)", value):
+        return value
+    msg = f"{value!r} is no device; write 'cpu', 'cuda', 'cuda:N', or 'NAME:N' of a compute library of your own"
+    raise ValueError(msg)
+
+
 def read_library(value: object) -> str:
     """Name of a compute library; which ones there are, only the runner knows."""
     if isinstance(value, str) and re.fullmatch(r"[a-z][a-z0-9-]{0,59}", value):
@@ -289,5 +299,6 @@ Modes = Annotated[list[Literal["infer", "train", "step"]], BeforeValidator(as_li
 Batches = Annotated[list[Annotated[int, _reader(read_batch)]], BeforeValidator(as_list), AfterValidator(distinct)]
 Dtypes = Annotated[list[Annotated[str, _reader(read_dtype)]], BeforeValidator(as_list), AfterValidator(distinct)]
 Devices = Annotated[list[Annotated[str, _reader(read_device)]], BeforeValidator(as_list), AfterValidator(distinct)]
+Places = Annotated[list[Annotated[str, _reader(read_place)]], BeforeValidator(as_list), AfterValidator(distinct)]
 Libraries = Annotated[list[Annotated[str, _reader(read_library)]], BeforeValidator(as_list), AfterValidator(distinct)]
 Compiles = Annotated[list[Annotated[str, _reader(read_compile)]], BeforeValidator(as_list), AfterValidator(distinct)]

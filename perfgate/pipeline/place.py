@@ -10,27 +10,29 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfgate.bench.placing import Placer
 from perfgate.bench.session import HEAD, Options, Session
 from perfgate.bench.workers import WorkerFailed
-from perfgate.errors import MeasuringError
+from perfgate.errors import MeasuringError, UsageError
 from perfgate.graph.onnx import pieces as onnx_pieces
 from perfgate.pipeline import place_problem
-from perfgate.pipeline.place_candidates import Candidate, PlaceRequest, chosen, deployed, raced
+from perfgate.pipeline.place_candidates import Candidate, PlaceRequest, advised, chosen, deployed, raced
 from perfgate.pipeline.request import Ports
 from perfgate.placement import bound, evaluate, exact
 from perfgate.placement.search import search
 from perfgate.records.placement import (
+    Improvement,
     Placement,
     PlacementPlan,
     Problem,
     Single,
     Support,
+    Target,
 )
-from perfgate.records.placing import Lower, Lowered, Profiled, ProfileNodes, Wanted, WholeTime
+from perfgate.records.placing import Advanced, Lower, Lowered, Profiled, ProfileNodes, Wanted, WholeTime
 
 # Parts of the budget: what is left is for measuring what was deployed.
 _PROFILE, _SEARCH = 0.5, 0.1
@@ -41,19 +43,21 @@ _CAUTION = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """``plan``: the best that was measured; None: none keeps the limits, as ``answer.problem`` says. ``answer`` is the
-    search's, ``problem`` what it was asked.
+    """``plan``: the best that was found, recommended or not; None: none keeps the limits, as ``answer.problem`` says.
+    ``advised``: what to deploy, which is the best single target where ``plan`` is not recommended. ``answer`` is the
+    search's, ``problem`` what it was asked. ``wanted``: libraries that were asked for, empty: all.
     """
 
     plan: PlacementPlan | None
+    advised: PlacementPlan | None
     lowered: Lowered
     profiled: Profiled
     problem: Problem
     answer: Placement
     candidates: tuple[Candidate, ...] = ()
     notes: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
     seconds: float = 0.0
-    timings: dict[str, float] = field(default_factory=dict)
 
     @property
     def singles(self) -> tuple[Single, ...]:
@@ -81,33 +85,34 @@ def place(request: PlaceRequest, ports: Ports) -> Placed:
                 threads=request.threads,
             )
             _check(lowered, asked, request)
-            ports.progress.step(f"Timing {len(lowered.nodes)} operators on {len(asked)} targets", 0, 0, None)
-            profiled = placer.profile(ProfileNodes(targets=asked, budget_s=_PROFILE * request.budget_s))
+            profiled = _profile(placer, lowered, asked, request, ports)
             posed = place_problem.problem(
                 lowered, profiled, request.devices, objective=request.objective, latency_s=request.latency_s
             )
-            ports.progress.step("Searching", 0, 0, None)
-            answers = _answers(posed, request)
-            best = _best_single(profiled)
-            candidates = []
+            answers = _answers(posed, profiled, request, ports)
+            best = _best_single(profiled, answers[0].singles)
+            candidates: list[Candidate] = []
+            problems: list[str] = []
             if answers[0].feasible:
-                candidates = deployed(placer, request, posed, profiled, answers, best, folder, ports)
+                candidates, problems = deployed(placer, request, posed, profiled, answers, best, folder, ports)
         measured = raced(request, candidates, folder, ports, until=started + request.budget_s)
-        plan = chosen(request, measured, best)
     return Placed(
-        plan=plan,
+        plan=chosen(request, measured, best),
+        advised=advised(request, measured, best),
         lowered=lowered,
         profiled=profiled,
         problem=posed,
         answer=answers[0],
         candidates=measured,
         notes=(
+            *problems,
             *(one.problem for one in measured if one.problem),
             *lowered.problems,
             *lowered.notes,
             *profiled.notes,
             *profiled.unmeasured,
         ),
+        wanted=request.libraries,
         seconds=time.monotonic() - started,
     )
 
@@ -149,31 +154,67 @@ def _check(lowered: Lowered, asked: Sequence[object], request: PlaceRequest) -> 
         raise MeasuringError(f"{msg} ({missing})" if missing else msg)
 
 
-def _answers(posed: Problem, request: PlaceRequest) -> list[Placement]:
-    """The search's answer, and one for dearer borders where that is another; values by the first problem."""
+def _profile(
+    placer: Placer, lowered: Lowered, asked: Sequence[Target], request: PlaceRequest, ports: Ports
+) -> Profiled:
+    count, several = len(lowered.nodes), len(asked)
+    text = f"Timing {count} operator{'s' * (count != 1)} on {several} target{'s' * (several != 1)}"
+    ports.progress.step(text, 0, 0, None)
+
+    def shown(far: Advanced) -> None:
+        ports.progress.step(text, far.done, far.total, None)
+
+    return placer.profile(ProfileNodes(targets=tuple(asked), budget_s=_PROFILE * request.budget_s), shown)
+
+
+def _answers(posed: Problem, profiled: Profiled, request: PlaceRequest, ports: Ports) -> list[Placement]:
+    """The search's answer, and one for dearer borders where that is another; values by the first problem.
+
+    Raises MeasuringError where an operator has no target.
+    """
+    if homeless := place_problem.homeless(posed, profiled):
+        msg = f"{request.spec.name} cannot be placed: {homeless}"
+        raise MeasuringError(msg)
     limit = min(_LONGEST_SEARCH_S, _SEARCH * request.budget_s)
-    first = _answer(posed, request.seed, limit)
-    if not first.feasible or len(set(first.targets)) == 1:
-        return [first]
-    dearer = _answer(place_problem.cautious(posed, _CAUTION), request.seed, limit / 2)
+    try:
+        first = _answer(posed, request.seed, limit, ports)
+        if not first.feasible or len(set(first.targets)) == 1:
+            return [first]
+        dearer = _answer(place_problem.cautious(posed, _CAUTION), request.seed, limit / 2, ports)
+    except UsageError as error:  # about a model, not about how perfgate was called
+        msg = f"{request.spec.name} cannot be placed: {error}"
+        raise MeasuringError(msg) from None
     if dearer.feasible and dearer.targets != first.targets:
         return [first, replace(first, targets=dearer.targets, value=evaluate.value(posed, dearer.targets))]
     return [first]
 
 
-def _answer(posed: Problem, seed: int, limit_s: float) -> Placement:
+def _answer(posed: Problem, seed: int, limit_s: float, ports: Ports) -> Placement:
     """The proven best where the graph is narrow enough for that; else the best found, with a bound."""
-    proven = exact.solve(posed, limit_s / 3)
+    third = limit_s / 3
+    ports.progress.step("Searching for the best placement", 0, 3, limit_s)
+    proven = exact.solve(posed, third)
     if proven is not None:
         return proven
-    return search(posed, seed=seed, time_limit_s=limit_s / 3, bound=bound.lower(posed, limit_s / 3))
+    ports.progress.step("Searching for the best placement", 1, 3, 2 * third)
+    least = bound.lower(posed, third)
+    ports.progress.step("Searching for the best placement", 2, 3, third)
+
+    def shown(better: Improvement) -> None:
+        ports.progress.step("Searching for the best placement", 2, 3, max(0.0, third - better.at_s))
+
+    return search(posed, seed=seed, time_limit_s=third, bound=least, progress=shown)
 
 
-def _best_single(profiled: Profiled) -> WholeTime:
-    """The fastest whole model that was measured."""
+def _best_single(profiled: Profiled, singles: Sequence[Single]) -> WholeTime | None:
+    """The fastest whole model that was measured, of those that keep the limits; None: none does.
+
+    Raises MeasuringError where no library runs the whole model.
+    """
     measured = [one for one in profiled.wholes if one.seconds is not None]
     if not measured:
         reasons = "; ".join(f"{one.target}: {one.reason}" for one in profiled.wholes if one.reason)
         msg = f"no library runs the whole model: {reasons or 'the budget is too small to measure it; raise it'}"
         raise MeasuringError(msg)
-    return min(measured, key=lambda one: one.seconds or 0.0)
+    beyond = {one.target for one in singles if one.value is None}
+    return min((one for one in measured if one.target not in beyond), key=lambda one: one.seconds or 0.0, default=None)

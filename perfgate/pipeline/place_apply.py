@@ -14,6 +14,7 @@ from perfgate.pipeline.place_candidates import PlaceRequest
 from perfgate.pipeline.request import Ports
 from perfgate.records.placement import PlacementPlan, Target
 from perfgate.records.placing import Build, Built, Lowered, Part
+from perfgate.report.write import unwritable
 
 # All that a deployed folder holds, and what running it leaves there. Only these are ever removed.
 _OURS = frozenset(
@@ -34,7 +35,7 @@ def apply(request: PlaceRequest, plan: PlacementPlan, folder: Path, ports: Ports
             msg = f"{plan.model}: the plan is for another graph than the model has now; run perfgate place again"
             raise MeasuringError(msg)
         parts, targets = _parts(lowered, plan), _targets(lowered, plan)
-        ports.progress.step(f"Deploying {len(parts)} pieces", 0, 0, None)
+        ports.progress.step(f"Deploying {len(parts)} piece{'s' * (len(parts) != 1)}", 0, 0, None)
         made = Path(text) / "deployed"
         built = placer.build(
             Build(
@@ -52,6 +53,10 @@ def apply(request: PlaceRequest, plan: PlacementPlan, folder: Path, ports: Ports
 
 def _parts(lowered: Lowered, plan: PlacementPlan) -> tuple[Part, ...]:
     number = {node.name: index for index, node in enumerate(lowered.nodes)}
+    for name in (name for piece in plan.pieces for name in piece.nodes):
+        if name not in number:
+            msg = f"{plan.model}: the plan places {name}, which the model has no more; run perfgate place again"
+            raise MeasuringError(msg)
     return tuple(Part(target=piece.target, nodes=tuple(number[name] for name in piece.nodes)) for piece in plan.pieces)
 
 
@@ -81,6 +86,8 @@ def _check(folder: Path) -> None:
         elif folder.is_dir():
             others = sorted(one.name for one in folder.iterdir() if one.name not in _OURS)
             problem = f"holds {others[0]}, which is no part of a deployed model" if others else ""
+        else:
+            problem = unwritable(folder).removeprefix(f"{folder}: ").partition(";")[0]
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
     if problem:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.bench.placing import Placer
 from perfgate.bench.session import Side
+from perfgate.bench.workers import WorkerFailed
 from perfgate.errors import MeasuringError
 from perfgate.pipeline import place_measure, place_problem
 from perfgate.pipeline.place_measure import Raced
 from perfgate.pipeline.request import Ports
-from perfgate.records.placement import LATENCY, THROUGHPUT, Device, Placement, PlacementPlan, Problem
+from perfgate.placement import evaluate
+from perfgate.records.placement import LATENCY, MEMORY, THROUGHPUT, Device, Placement, PlacementPlan, Problem
 from perfgate.records.placing import Build, Built, Part, Profiled, WholeTime
 from perfgate.records.workload import ModelSpec, Workload
 
-# A mixed placement that is predicted to gain less than this is not worth measuring.
+# A placement that is predicted to gain less than this is not worth measuring.
 _WORTH_MEASURING = 0.005
 # Of the budget, for each comparison at least: profiling may have taken longer than it should.
 _LEAST_RACE = 0.25
@@ -48,12 +51,19 @@ class PlaceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A placement that was deployed. ``raced``: against the best single target; None: not, as ``problem`` says."""
+    """A placement that was deployed. ``raced``: against the best single target; None: not, as ``problem`` says.
+
+    ``predicted_s``: of a step by the cost model, for throughput of the device that is busy longest. ``value``: of the
+    objective. ``single``: it is the best single target. ``folder``: where it was deployed.
+    """
 
     name: str
     parts: tuple[Part, ...]
     predicted_s: float
     built: Built
+    value: float = 0.0
+    single: bool = False
+    folder: Path = field(default_factory=Path)
     raced: Raced | None = None
     problem: str = ""
 
@@ -64,32 +74,73 @@ def deployed(
     posed: Problem,
     profiled: Profiled,
     answers: Sequence[Placement],
-    best: WholeTime,
+    best: WholeTime | None,
     folder: Path,
     ports: Ports,
-) -> list[Candidate]:
-    """The best single target first, then what the search found, as far as it promises to be faster."""
-    single = next(number for number, one in enumerate(posed.targets) if one.name == best.target)
-    whole = Part(target=best.target, nodes=tuple(range(len(posed.nodes))))
-    wanted: list[tuple[str, tuple[Part, ...], float]] = [(best.target, (whole,), best.seconds or 0.0)]
-    for number, answer in enumerate(answers):
-        mixed = set(answer.targets) != {single}
-        promising = request.objective != LATENCY or answer.value < (best.seconds or 0.0) * (1 - _WORTH_MEASURING)
-        if mixed and promising:
-            wanted.append((f"placement {number + 1}", place_problem.parts(posed, answer), answer.value))
-    found = []
-    for number, (name, parts, predicted) in enumerate(wanted):
+) -> tuple[list[Candidate], list[str]]:
+    """The best single target first (None: none keeps the limits), then what the search found, as far as it promises to
+    be better; and what is wrong with those that could not be deployed. Raises WorkerFailed where none could.
+    """
+    wanted = _wanted(request, posed, answers, best)
+    found: list[Candidate] = []
+    problems: list[str] = []
+    for number, (name, parts, predicted_s, value) in enumerate(wanted):
         ports.progress.step(f"Deploying {name}", number, len(wanted), None)
         request_ = Build(
             parts=parts,
             targets=profiled.targets,
             folder=str(folder / f"deployed-{number}"),
             objective=request.objective,
-            predicted_s=predicted,
-            best_single=best.target,
+            predicted_s=predicted_s,
+            best_single="" if best is None else best.target,
         )
-        found.append(Candidate(name=name, parts=parts, predicted_s=predicted, built=placer.build(request_)))
-    return found
+        try:
+            built = placer.build(request_)
+        except WorkerFailed as lost:
+            last = number == len(wanted) - 1 and not found
+            if not lost.told or last or name == request_.best_single:
+                raise
+            problems.append(f"{name} cannot be deployed: {lost.failure.message}")
+            continue
+        single = name == request_.best_single
+        found.append(
+            Candidate(
+                name=name,
+                parts=parts,
+                predicted_s=predicted_s,
+                built=built,
+                value=value,
+                single=single,
+                folder=Path(request_.folder),
+            )
+        )
+    return found, problems
+
+
+def _wanted(
+    request: PlaceRequest, posed: Problem, answers: Sequence[Placement], best: WholeTime | None
+) -> list[tuple[str, tuple[Part, ...], float, float]]:
+    """Name, parts, predicted seconds of a step and value of what is to be deployed."""
+    wanted: list[tuple[str, tuple[Part, ...], float, float]] = []
+    most = math.inf
+    if best is not None:
+        number = next(number for number, one in enumerate(posed.targets) if one.name == best.target)
+        whole = Part(target=best.target, nodes=tuple(range(len(posed.nodes))))
+        seconds = best.seconds or 0.0
+        value = seconds if request.objective == LATENCY else evaluate.value(posed, [number] * len(posed.nodes))
+        wanted.append((best.target, (whole,), seconds, value))
+        most = value * (1 - _WORTH_MEASURING)
+    for number, answer in enumerate(answers):
+        if answer.value < most:
+            wanted.append(
+                (f"placement {number + 1}", place_problem.parts(posed, answer), _step(posed, answer), answer.value)
+            )
+    return wanted
+
+
+def _step(posed: Problem, answer: Placement) -> float:
+    """Seconds: where memory is made least, of a request."""
+    return evaluate.latency(posed, answer.targets) if posed.objective == MEMORY else answer.value
 
 
 def raced(
@@ -100,8 +151,11 @@ def raced(
     *,
     until: float,
 ) -> tuple[Candidate, ...]:
-    """Every candidate against the first, within what is left of the budget. One request at a time is what is timed."""
-    if request.objective == THROUGHPUT or not candidates:
+    """Every candidate against the best single target, within what is left of the budget.
+
+    One request at a time is what is timed.
+    """
+    if request.objective == THROUGHPUT or not candidates or not candidates[0].single:
         return tuple(candidates)
     first, *others = candidates
     found = [first]
@@ -110,10 +164,10 @@ def raced(
         ports.progress.step(f"Measuring {one.name} against {first.name}", number, len(others), None)
         try:
             result = place_measure.race(
-                folder / f"deployed-{number + 1}",
-                folder / "deployed-0",
+                one.folder,
+                first.folder,
                 python=request.side.python,
-                device=request.devices[0].name,
+                device=_timed_on(request),
                 threads=max(request.threads),
                 run_dir=folder / f"race-{number}",
                 budget_s=max(left, _LEAST_RACE * request.budget_s),
@@ -126,26 +180,66 @@ def raced(
     return tuple(found)
 
 
-def chosen(request: PlaceRequest, candidates: Sequence[Candidate], best: WholeTime) -> PlacementPlan | None:
-    """The fastest that was measured; recommended only where it is certainly faster than the best single target."""
-    if not candidates:
+def _timed_on(request: PlaceRequest) -> str:
+    """The device that is locked and waited for; one of another package's library is not the gate's to know."""
+    first = request.devices[0].name
+    return first if first == "cpu" or first.startswith("cuda:") else request.workload.device
+
+
+def chosen(request: PlaceRequest, candidates: Sequence[Candidate], best: WholeTime | None) -> PlacementPlan | None:
+    """The best that was measured besides the best single target, recommended or not; else that target's."""
+    found = _best(request, candidates)
+    return None if found is None else _plan(request, found, candidates, best)
+
+
+def advised(request: PlaceRequest, candidates: Sequence[Candidate], best: WholeTime | None) -> PlacementPlan | None:
+    """What to deploy: the same where it is recommended, or cannot be measured; else the best single target's plan."""
+    found = _best(request, candidates)
+    if found is None:
         return None
-    first, *others = candidates
+    if request.objective != THROUGHPUT and not _recommended(request, found, candidates):
+        found = candidates[0]
+    return _plan(request, found, candidates, best)
+
+
+def _best(request: PlaceRequest, candidates: Sequence[Candidate]) -> Candidate | None:
+    others = [one for one in candidates if not one.single] or list(candidates)
     measured = [one for one in others if one.raced is not None]
-    fastest = min(measured, key=lambda one: sum(one.raced.faster) if one.raced else 0.0, default=(others or [first])[0])
-    raced = fastest.raced
+    if request.objective == MEMORY:
+        return min(measured or others, key=lambda one: one.value, default=None)
+    return min(measured, key=lambda one: sum(one.raced.faster) if one.raced else 0.0, default=next(iter(others), None))
+
+
+def _recommended(request: PlaceRequest, one: Candidate, candidates: Sequence[Candidate]) -> bool:
+    """It is certainly faster than the best single target, or there is none that keeps the limits; where memory is made
+    least, it holds less and certainly keeps the limit of the step.
+    """
+    if not candidates[0].single:
+        return True
+    if one.raced is None or one.single:
+        return False
+    if request.objective == MEMORY:
+        return one.value < candidates[0].value and one.raced.high_s <= (request.latency_s or math.inf)
+    return one.raced.certain
+
+
+def _plan(
+    request: PlaceRequest, one: Candidate, candidates: Sequence[Candidate], best: WholeTime | None
+) -> PlacementPlan:
+    raced = one.raced
+    known = best if one.single else None
     return replace(
-        fastest.built.plan,
+        one.built.plan,
         model=request.called or request.spec.name,
         given=request.given,
         batch=request.workload.batch,
         dtype=request.workload.dtype,
-        predicted_s=fastest.predicted_s,
-        best_single=best.target,
-        single_s=best.seconds if raced is None else raced.other_s,
-        measured_s=(best.seconds if fastest is first else None) if raced is None else raced.plan_s,
-        low_s=(best.low_s if fastest is first else None) if raced is None else raced.low_s,
-        high_s=(best.high_s if fastest is first else None) if raced is None else raced.high_s,
+        predicted_s=one.predicted_s,
+        best_single="" if best is None else best.target,
+        single_s=(None if best is None else best.seconds) if raced is None else raced.other_s,
+        measured_s=(None if known is None else known.seconds) if raced is None else raced.plan_s,
+        low_s=(None if known is None else known.low_s) if raced is None else raced.low_s,
+        high_s=(None if known is None else known.high_s) if raced is None else raced.high_s,
         faster=None if raced is None else raced.faster,
-        recommended=raced is not None and raced.certain,
+        recommended=_recommended(request, one, candidates),
     )

@@ -20,7 +20,7 @@ from perfgate.pipeline.working_tree import configuration, working_side
 from perfgate.records.placement import Device, PlacementPlan, PlacementPolicy
 from perfgate.records.placing import Built
 from perfgate.records.workload import SideConfig
-from perfgate.report.write import write_file
+from perfgate.report.write import unwritable, write_file
 
 _BUDGET_S = 300.0
 
@@ -58,6 +58,13 @@ def deployed(request: CommandRequest, plan: PlacementPlan, folder: Path, ports: 
     )
     with tempfile.TemporaryDirectory(prefix="perfgate-") as scratch:
         return apply(_request(replace(request, count=asked), ports, Path(scratch)), plan, folder, ports)
+
+
+def check_out(path: Path) -> None:
+    """Raise UsageError where :func:`save` could not write: before minutes are spent."""
+    if problem := unwritable(path):
+        msg = f"--out {problem}"
+        raise UsageError(msg)
 
 
 def save(plan: PlacementPlan, path: Path) -> None:
@@ -117,6 +124,9 @@ def devices(names: tuple[str, ...], memory: Mapping[str, int], ports: Ports) -> 
 def _check(asked: CommandRequest, names: tuple[str, ...], objective: str, latency_s: float | None) -> None:
     if objective == "memory" and latency_s is None:
         msg = "--objective memory needs --max-step-time: the least memory without a limit takes for ever"
+        raise UsageError(msg)
+    if asked.latency_s is not None and objective != "memory":
+        msg = f"--max-step-time is the limit of --objective memory, and the objective is {objective}; leave it out"
         raise UsageError(msg)
     strange = sorted(set(asked.memory) - set(names))
     if strange:

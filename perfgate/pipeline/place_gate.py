@@ -7,6 +7,7 @@ is ever judged, and no fault here ends a run.
 from __future__ import annotations
 
 import hashlib
+import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -23,12 +24,23 @@ from perfgate.pipeline.place_command import devices
 from perfgate.pipeline.request import Ports
 from perfgate.pipeline.working_tree import PLACEMENTS_FILE, own_folder
 from perfgate.records.evidence import WorkloadEvidence
-from perfgate.records.placement import ALWAYS, SCHEDULED, PlacementPlan, PlacementReport, WorkloadPlacement
+from perfgate.records.placement import ALWAYS, MEMORY, SCHEDULED, PlacementPlan, PlacementReport, WorkloadPlacement
 from perfgate.records.policy import Policy
 from perfgate.records.workload import ModelSpec
 from perfgate.report.write import write_file
 
 FORMAT = 1
+# Versions of all that may bring a compute library into the model's interpreter, without importing any of it.
+_INSTALLED = """
+import importlib.metadata as m
+names = ("onnxruntime", "openvino", "onnxscript", "tensorrt", "torch")
+for one in m.distributions():
+    name = str(one.metadata["Name"]).lower()
+    points = any(point.group == "perfgate.libraries" for point in one.entry_points)
+    if points or name.startswith(names):
+        print(name, one.version)
+"""
+_INSTALLED_LIMIT_S = 60.0
 _SCHEDULED_EVENTS = frozenset({"schedule", "workflow_dispatch"})
 # Of the gate's budget, for one workload.
 _SHARE = 0.2
@@ -78,25 +90,29 @@ def searched(workloads: Iterable[WorkloadEvidence], head: Head, ports: Ports) ->
     file = head.root / PLACEMENTS_FILE
     known = _read(file)
     until = time.monotonic() + head.policy.budget_s
+    chosen = [one for one in workloads if _searchable(one)]
+    installed = _installed(head.side.python) if chosen else ""
     found = []
-    for evidence in workloads:
-        if evidence.informative or evidence.head.status != "ok" or evidence.workload.mode != "infer":
-            continue
-        if evidence.workload.compile != "eager":
-            continue
-        one, known = _one(evidence, head, known, until, ports)
+    for evidence in chosen:
+        one, known = _one(evidence, head, installed, known, until, ports)
         found.append(one)
     if found and known.plans:
         _write(known, file, head.root)
     return PlacementReport(workloads=tuple(found))
 
 
+def _searchable(evidence: WorkloadEvidence) -> bool:
+    workload = evidence.workload
+    ran = not evidence.informative and evidence.head.status == "ok"
+    return ran and workload.mode == "infer" and workload.compile == "eager"
+
+
 def _one(
-    evidence: WorkloadEvidence, head: Head, known: KnownPlacements, until: float, ports: Ports
+    evidence: WorkloadEvidence, head: Head, installed: str, known: KnownPlacements, until: float, ports: Ports
 ) -> tuple[WorkloadPlacement, KnownPlacements]:
     workload = evidence.workload
     graph = evidence.head.totals.fingerprint if evidence.head.totals is not None else ""
-    conditions = _conditions(evidence, head)
+    conditions = _conditions(evidence, head, installed)
     key = f"{workload.key} {conditions}"
     before = known.plans.get(key)
     told = WorkloadPlacement(
@@ -113,13 +129,16 @@ def _one(
         placed = place(_request(evidence, head, budget, ports), ports)
     except PerfgateError as error:
         return replace(told, reason=str(error)), known
+    except OSError as error:
+        return replace(told, reason=f"not searched: {error.strerror or error}"), known
     told = replace(
         told,
         plan=placed.plan,
         reason="" if placed.plan is not None else f"no placement keeps the limits: {placed.answer.problem}",
-        singles=placed.singles,
+        # Of memory they are no times.
+        singles=placed.singles if head.policy.placement.objective != MEMORY else (),
         nodes=len(placed.lowered.nodes),
-        bound_s=placed.answer.bound,
+        bound_s=placed.answer.bound if head.policy.placement.objective != MEMORY else None,
         changed=placed.plan is not None and _changed(told.previous, placed.plan),
         seconds=round(placed.seconds, 1),
     )
@@ -151,10 +170,27 @@ def _request(evidence: WorkloadEvidence, head: Head, budget_s: float, ports: Por
     )
 
 
-def _conditions(evidence: WorkloadEvidence, head: Head) -> str:
+def _conditions(evidence: WorkloadEvidence, head: Head, installed: str) -> str:
     software = evidence.head.software.versions if evidence.head.software is not None else {}
-    text = repr((head.hardware_id, sorted(software.items()), head.policy.placement))
+    rules = (head.policy.placement, head.side.config.threads)
+    text = repr((head.hardware_id, sorted(software.items()), installed, rules))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _installed(python: str) -> str:
+    """Compute libraries of the model's interpreter with their versions; empty where it does not tell."""
+    try:
+        done = subprocess.run(
+            [python, "-I", "-c", _INSTALLED],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_INSTALLED_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return "\n".join(sorted(done.stdout.splitlines()))
 
 
 def _changed(before: PlacementPlan | None, now: PlacementPlan) -> bool:

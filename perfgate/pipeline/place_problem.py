@@ -26,7 +26,7 @@ def targets(
             library=one.name,
             device=one.device,
             threads=count,
-            default=one is compiler and count == threads[0],
+            default=one is compiler and count in {0, threads[0]},
             whole=one.whole,
         )
         for one in wanted
@@ -40,7 +40,7 @@ def problem(
     """Nodes with their times in place: alone, times what makes a target's nodes add up to its whole model."""
     factors = {whole.target: whole.factor for whole in profiled.wholes}
     seconds = {(one.signature, one.target): one.seconds * factors.get(one.target, 1.0) for one in profiled.times}
-    size = {name: value.bytes for value in lowered.values for name in (value.name,)}
+    size = {value.name: value.bytes for value in lowered.values}
     return Problem(
         nodes=tuple(
             Node(
@@ -61,6 +61,21 @@ def problem(
         objective=objective,
         latency_s=latency_s,
     )
+
+
+def homeless(given: Problem, profiled: Profiled) -> str:
+    """The first operator that no target takes, with what each target said and the remedy; empty: there is none."""
+    for node in given.nodes:
+        if any(time is not None for time in node.seconds):
+            continue
+        said = {one.target: one.reason for one in profiled.supports if one.signature == node.signature and one.reason}
+        asked = "; ".join(f"{target}: {reason}" for target, reason in said.items())
+        if len(said) < len(given.targets):
+            waiting = [one.name for one in given.targets if one.name not in said]
+            asked += f"{'; ' * bool(asked)}{', '.join(waiting)}: not measured in time"
+            return f"{node.name} has no target ({asked}); raise the budget"
+        return f"no library takes {node.name} ({asked}); leave --libraries out, or install more libraries"
+    return ""
 
 
 def cautious(given: Problem, factor: float) -> Problem:

@@ -199,9 +199,10 @@ class PlacementPlan:
         tolerance: Largest relative difference of the outputs from the reference that its libraries may make;
             ``difference``: what was seen.
         predicted_s: By the cost model. ``measured_s``, ``low_s``, ``high_s``: median step and its interval.
-        best_single: Name of the best single target, ``single_s`` its measured median.
+        best_single: Name of the best single target, ``single_s`` its measured median; empty: none keeps the limits.
         faster: Interval of (plan over best single) - 1 by the gate's statistics, lower and upper; None: not measured.
-        recommended: The plan is certainly faster than the best single target.
+        recommended: The plan is certainly faster than the best single target, or there is none; where memory is made
+            least, it holds less and certainly keeps the limit of the step.
     """
 
     model: str

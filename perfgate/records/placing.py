@@ -3,11 +3,12 @@
 ::
 
     Lower         -> Lowered  | Wanted | Failed     once, before the others
-    ProfileNodes  -> Profiled | Wanted | Failed
+    ProfileNodes  -> Profiled | Wanted | Advanced | Failed
     Build         -> Built    | Wanted | Failed
 
 ``Wanted``: the child needs files cut from an ONNX file, which only the parent can read as such; the parent writes them
-and sends the same request again.
+and sends the same request again. ``Advanced``: there is more to do; the parent shows how far it is and sends the same
+request again.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ class Cut:
     """One file to be cut: the operators with these numbers as a model of their own.
 
     ``outputs``: names of values that it returns; ``values``: dtypes and shapes of what it reads and returns, as far as
-    they are known. ``nodes`` empty: a model that returns its one input, which is of one number.
+    they are known (a size of -1: it depends on the data). ``nodes`` empty: a model that returns its one input, which is
+    of one number.
     """
 
     file: str
@@ -176,6 +178,14 @@ class ProfileNodes:
     targets: tuple[Target, ...]
     budget_s: float = 120.0
     nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advanced:
+    """``done`` of ``total`` pieces are timed."""
+
+    done: int
+    total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

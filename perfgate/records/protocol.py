@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from perfgate.records.graph import Profile, Trace
-from perfgate.records.placing import Build, Built, Lower, Lowered, Profiled, ProfileNodes, Wanted
+from perfgate.records.placing import Advanced, Build, Built, Lower, Lowered, Profiled, ProfileNodes, Wanted
 from perfgate.records.sampling import Condition
 from perfgate.records.workload import ModelSpec, Workload
 
@@ -319,5 +319,6 @@ FactoryRequest = Prepare | Fork
 FactoryReply = Prepared | Forked | Failed
 ChildRequest = Prepare | Open | Time | Finish | Count | Saturate | Sample | Lower | ProfileNodes | Build
 ChildReply = (
-    Prepared | Opened | Timed | Finished | Counted | Saturated | Sampled | Lowered | Profiled | Built | Wanted | Failed
-)
+    Prepared | Opened | Timed | Finished | Counted | Saturated | Sampled | Failed
+    | Lowered | Advanced | Profiled | Built | Wanted
+)  # fmt: skip

@@ -84,7 +84,7 @@ def _sentence(one: WorkloadPlacement, prefix: str) -> str:
     if plan is None:
         return ""
     if not plan.recommended:
-        return f"{prefix}No mixed placement pays any more: all on {plan.best_single} is as fast as any."
+        return f"{prefix}No mixed placement pays any more: all on {plan.best_single} is as good as any."
     measured = f", {_time(plan.measured_s)} measured" if plan.measured_s is not None else ""
     against = f" (all on {plan.best_single}: {_time(plan.single_s)})" if plan.single_s is not None else ""
     return f"{prefix}Best found: {words(plan)}{measured}{against}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +76,24 @@ def write(
     if wrong_template:
         raise wrong_template
     return outputs
+
+
+def unwritable(path: Path) -> str:
+    """Why nothing can be written to ``path``, as far as that can be told without writing; else an empty string.
+
+    For answers that take minutes: a fault of the place should not wait for them.
+    """
+    try:
+        parent = path.absolute().parent
+        while not parent.exists() and parent != parent.parent:
+            parent = parent.parent
+        if not parent.is_dir():
+            return f"{path}: cannot be written: {parent} is no folder; name another place"
+    except OSError as error:
+        return f"{path}: cannot be written: {error.strerror}; name another place"
+    if not os.access(parent, os.W_OK | os.X_OK):
+        return f"{path}: cannot be written: {parent} is not writable; name a writable folder"
+    return ""
 
 
 def write_file(path: Path, text: str) -> str:

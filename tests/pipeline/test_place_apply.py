@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from perfgate.errors import UsageError
+from perfgate.errors import MeasuringError, UsageError
 from perfgate.pipeline import place_apply
+from perfgate.records.placement import Piece, PlacementPlan
+from tests.pipeline.test_place_problem import lowered, node
 
 PARTS = ("plan.json", "placed.py", "interface.json")
 
@@ -32,6 +34,16 @@ def test_check__a_folder_with_anything_else_is_refused_and_kept(tmp_path, name):
     with pytest.raises(UsageError, match=f"holds {name}, which is no part of a deployed model; name a new folder"):
         place_apply._check(folder)
     assert (folder / name).read_text() == "mine"
+
+
+def test_parts__a_name_that_the_model_has_no_more_is_told():
+    graph = lowered(node("renamed"))
+    piece = Piece(target="a cpu", library="a", device="cpu", file="0", nodes=("old",))
+    plan = PlacementPlan(model="net", fingerprint=graph.fingerprint, pieces=(piece,))
+    with pytest.raises(
+        MeasuringError, match="net: the plan places old, which the model has no more; run perfgate place"
+    ):
+        place_apply._parts(graph, plan)
 
 
 def test_check__takes_a_new_or_empty_folder_and_neither_a_file_nor_a_link(tmp_path):

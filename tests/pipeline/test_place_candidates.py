@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from perfgate.bench.session import HEAD, Side
+from perfgate.bench.workers import WorkerFailed
 from perfgate.errors import MeasuringError
 from perfgate.pipeline import place_candidates, place_measure, place_problem
 from perfgate.pipeline.place_candidates import Candidate, PlaceRequest
 from perfgate.pipeline.place_measure import Raced
 from perfgate.pipeline.request import Ports
-from perfgate.records.placement import THROUGHPUT, Piece, Placement, PlacementPlan
+from perfgate.records.placement import MEMORY, THROUGHPUT, Device, Piece, Placement, PlacementPlan, Problem
 from perfgate.records.placing import Build, Built, Part, WholeTime
+from perfgate.records.protocol import Failed
 from perfgate.records.workload import ModelSpec, SideConfig
 from tests.pipeline.test_place_problem import CPU, lowered, node, profiled
 
@@ -58,13 +60,39 @@ def request(**fields: Any) -> PlaceRequest:
     return PlaceRequest(**{**values, **fields})
 
 
-def deployed(*answers: Placement, **fields: Any) -> tuple[list[Candidate], Deployer]:
+def deployed(
+    *answers: Placement, posed: Problem = POSED, best: WholeTime | None = BEST, **fields: Any
+) -> tuple[list[Candidate], Deployer]:
     placer = Deployer()
-    found = place_candidates.deployed(
+    found, problems = place_candidates.deployed(
         placer,  # type: ignore[arg-type]
-        request(**fields), POSED, PROFILED, answers, BEST, Path("/tmp/x"), PORTS,
+        request(**fields), posed, PROFILED, answers, best, Path("/tmp/x"), PORTS,
     )  # fmt: skip
+    assert problems == []
     return found, placer
+
+
+class Refusing(Deployer):
+    """Cannot build placements of more than one piece."""
+
+    def build(self, request: Build) -> Built:
+        if len(request.parts) > 1:
+            raise WorkerFailed(HEAD, Failed(kind="unsupported", phase="build", message="it differs"), told=self.told)
+        return super().build(request)
+
+    told = True
+
+
+def test_deployed__a_placement_that_cannot_be_built_takes_nothing_from_the_others():
+    answers = [Placement(targets=(0, 0, 1), value=1.0), Placement(targets=(1, 1, 1), value=2.0)]
+    asked = (request(), POSED, PROFILED, answers, BEST, Path("/tmp/x"), PORTS)
+    found, problems = place_candidates.deployed(Refusing(), *asked)  # type: ignore[arg-type]
+    assert [(one.name, one.folder.name) for one in found] == [("a", "deployed-0"), ("placement 2", "deployed-2")]
+    assert problems == ["placement 1 cannot be deployed: it differs"]
+    dead = Refusing()
+    dead.told = False
+    with pytest.raises(WorkerFailed):
+        place_candidates.deployed(dead, *asked)  # type: ignore[arg-type]
 
 
 def raced(low: float, high: float, *, certain: bool) -> Raced:
@@ -123,12 +151,72 @@ def test_chosen__without_a_mixed_candidate_the_single_target_with_its_own_time()
     assert place_candidates.chosen(request(), [], BEST) is None
 
 
+def test_advised__is_the_best_single_target_unless_the_other_is_recommended():
+    first, mixed = deployed(Placement(targets=(0, 0, 1), value=2.0))[0]
+    for sure, pieces in ((True, 2), (False, 1)):
+        tried = [first, replace(mixed, raced=raced(-0.2, -0.1, certain=sure))]
+        found = place_candidates.advised(request(), tried, BEST)
+        assert found is not None
+        assert len(found.pieces) == pieces
+        assert found.recommended is sure
+        shown = place_candidates.chosen(request(), tried, BEST)
+        assert shown is not None
+        assert len(shown.pieces) == 2
+    assert place_candidates.advised(request(), [], BEST) is None
+
+
+def test_advised__what_cannot_be_timed_is_by_the_cost_model():
+    posed = replace(POSED, objective=THROUGHPUT)
+    found, _ = deployed(Placement(targets=(0, 0, 1), value=2.0), posed=posed, objective=THROUGHPUT)
+    plan = place_candidates.advised(request(objective=THROUGHPUT), found, BEST)
+    assert plan is not None
+    assert (len(plan.pieces), plan.recommended) == (2, False)
+
+
+def test_deployed__where_no_target_keeps_the_limits_alone_the_answer_is_all_there_is():
+    found, _ = deployed(Placement(targets=(0, 0, 1), value=2.0), best=None)
+    assert [(one.name, one.single) for one in found] == [("placement 1", False)]
+    assert place_candidates.raced(request(), found, Path(), PORTS, until=0.0) == tuple(found)
+    plan = place_candidates.advised(request(), found, None)
+    assert plan is not None
+    assert (plan.recommended, plan.best_single, plan.single_s, plan.measured_s) == (True, "", None, None)
+
+
+TWO = (Device(name="cpu"), Device(name="far"))
+HELD = replace(
+    POSED,
+    objective=MEMORY,
+    latency_s=10.0,
+    devices=TWO,
+    targets=(POSED.targets[0], replace(POSED.targets[1], device="far")),
+    nodes=tuple(replace(one, memory_bytes=100.0) for one in POSED.nodes),
+)
+
+
+@pytest.mark.parametrize(("slowest", "recommended"), [(9.0, True), (11.0, False)])
+def test_chosen__least_memory_is_recommended_where_the_limit_is_kept(slowest, recommended):
+    asked = request(objective=MEMORY, latency_s=10.0, devices=TWO)
+    found, _ = deployed(Placement(targets=(0, 0, 1), value=200.0), posed=HELD, objective=MEMORY)
+    first, mixed = found
+    assert (first.value, mixed.value) == (300.0, 200.0)
+    assert mixed.predicted_s == pytest.approx(3.0, abs=1e-3)
+    slower = replace(raced(0.5, 0.6, certain=False), high_s=slowest)
+    plan = place_candidates.chosen(asked, [first, replace(mixed, raced=slower)], BEST)
+    assert plan is not None
+    assert plan.recommended is recommended
+
+
+def test_deployed__what_holds_as_much_as_the_best_single_target_is_not_worth_measuring():
+    found, _ = deployed(Placement(targets=(1, 1, 1), value=300.0), posed=HELD, objective=MEMORY)
+    assert [one.single for one in found] == [True]
+
+
 def test_raced__what_is_pipelined_is_not_timed_one_request_at_a_time(monkeypatch):
     def never(*_: object, **__: object) -> Raced:
         raise AssertionError
 
     monkeypatch.setattr(place_measure, "race", never)
-    found, _ = deployed(Placement(targets=(0, 0, 1), value=9.0), objective=THROUGHPUT)
+    found, _ = deployed(Placement(targets=(0, 0, 1), value=2.0), objective=THROUGHPUT)
     asked = request(objective=THROUGHPUT)
     assert [one.raced for one in place_candidates.raced(asked, found, Path(), PORTS, until=0.0)] == [None, None]
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import errno
+import importlib.metadata
+import sys
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,12 +76,20 @@ class Searches:
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    def call(*answers: object, of: tuple[WorkloadEvidence, ...] = (evidence(),), **policy: Any):
+    def call(
+        *answers: object, of: tuple[WorkloadEvidence, ...] = (evidence(),), installed: str = "", threads: int = 1,
+        **policy: Any,
+    ):  # fmt: skip
         searches = Searches(*answers)
         monkeypatch.setattr(place_gate, "place", searches)
+        monkeypatch.setattr(place_gate, "_installed", lambda _: installed)
         head = place_gate.Head(
             side=Side(
-                name=HEAD, checkout=tmp_path, repository=tmp_path, python="python", config=SideConfig(source="t")
+                name=HEAD,
+                checkout=tmp_path,
+                repository=tmp_path,
+                python="python",
+                config=SideConfig(source="t", threads=threads),
             ),
             specs={"net": SPEC},
             policy=Policy(source="t", **policy),
@@ -142,13 +153,32 @@ def test_searched__a_changed_graph_is_and_only_another_answer_is_news(run, answe
     assert told.changed is changed
 
 
-@pytest.mark.parametrize("other", [{"torch": "2.15"}, {"policy": {"placement": PlacementPolicy(libraries=("x",))}}])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"of": (evidence(torch="2.15"),)},
+        {"placement": PlacementPolicy(libraries=("x",))},
+        {"installed": "openvino 2027"},
+        {"threads": 2},
+    ],
+)
 def test_searched__other_software_or_rules_are_another_question(run, other):
     run(plan())
-    policy = other.pop("policy", {})
-    (told,), searches = run(plan("ov cpu"), of=(evidence(**other),), **policy)
+    (told,), searches = run(plan("ov cpu"), **other)
     assert len(searches.asked) == 1
     assert told.previous is None
+
+
+def test_installed__names_libraries_with_their_versions_and_fails_softly():
+    told = place_gate._installed(sys.executable).splitlines()
+    assert f"torch {importlib.metadata.version('torch')}" in told
+    assert told == sorted(told)
+    assert place_gate._installed("/nowhere/python") == ""
+
+
+def test_searched__a_full_disk_ends_nothing(run):
+    (told,), _ = run(OSError(errno.ENOSPC, "No space left on device"))
+    assert told.reason == "not searched: No space left on device"
 
 
 def test_searched__what_fails_is_said_and_ends_nothing(run, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from perfgate.pipeline import place_problem
 from perfgate.placement import evaluate
-from perfgate.records.placement import Border, Device, Placement, Target
+from perfgate.records.placement import Border, Device, Placement, Support, Target
 from perfgate.records.placing import CrossingValue, LibraryFound, Lowered, LoweredNode, NodeTime, Profiled, WholeTime
 
 CPU = (Device(name="cpu"),)
@@ -33,7 +33,12 @@ def lowered(*nodes: LoweredNode, libraries: tuple[LibraryFound, ...] = ()) -> Lo
     )
 
 
-def profiled(times: dict[tuple[str, str], float], factors: dict[str, float], **fields: Any) -> Profiled:
+def profiled(
+    times: dict[tuple[str, str], float],
+    factors: dict[str, float],
+    said: tuple[tuple[str, str, str], ...] = (),
+    **fields: Any,
+) -> Profiled:
     names = list(factors)
     wholes = [WholeTime(target=name, seconds=1.0, nodes_s=1.0, factor=factor) for name, factor in factors.items()]
     return Profiled(
@@ -44,7 +49,7 @@ def profiled(times: dict[tuple[str, str], float], factors: dict[str, float], **f
         ),
         wholes=tuple(wholes),
         borders=(Border(source="a", target="b", send_s_per_byte=1e-9, receive_s=2e-6),),
-        supports=(),
+        supports=supports(*said),
         **fields,
     )
 
@@ -106,6 +111,28 @@ def test_problem__what_is_changed_in_place_stays_together_before_what_is_tied():
         objective="latency",
     )
     assert [one.together for one in posed.nodes] == ["w", "cache", "cache"]
+
+
+def supports(*said: tuple[str, str, str]) -> tuple[Support, ...]:
+    return tuple(
+        Support(target=target, signature=f"s-{name}", name=name, kind="x", reason=reason)
+        for name, target, reason in said
+    )
+
+
+def test_homeless__an_operator_without_a_target_is_named_with_what_each_said():
+    graph = lowered(node("p"), node("q", 0))
+    known = profiled({("p", "a"): 1.0}, {"a": 1.0, "b": 1.0}, said=(("q", "a", "no kernel"), ("q", "b", "it differs")))
+    posed = place_problem.problem(graph, known, CPU, objective="latency")
+    assert place_problem.homeless(posed, known) == (
+        "no library takes q (a: no kernel; b: it differs); leave --libraries out, or install more libraries"
+    )
+    known = profiled({("p", "a"): 1.0}, {"a": 1.0, "b": 1.0}, said=(("q", "a", "no kernel"),))
+    assert place_problem.homeless(posed, known) == (
+        "q has no target (a: no kernel; b: not measured in time); raise the budget"
+    )
+    known = profiled({("p", "a"): 1.0, ("q", "b"): 1.0}, {"a": 1.0, "b": 1.0})
+    assert place_problem.homeless(place_problem.problem(graph, known, CPU, objective="latency"), known) == ""
 
 
 def test_cautious__borders_cost_more_and_operators_the_same():

@@ -42,7 +42,7 @@ def trace(
             input=wire.dumps(request).encode(),
             capture_output=True,
             timeout=timeout_s,
-            env=_environment(),
+            env=environment(),
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -54,7 +54,7 @@ def trace(
     try:
         reply = wire.loads(Reply, done.stdout)
     except wire.WireError:
-        raise MeasuringError(f"{path}: {_ending(done)}; {_REMEDY}") from None  # noqa: EM102
+        raise MeasuringError(f"{path}: {ending(done)}; {_REMEDY}") from None  # noqa: EM102
     if reply.error:
         raise UsageError(reply.error)
     if reply.trace is None:
@@ -63,7 +63,8 @@ def trace(
     return reply.trace
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Of a process that reads a file: what starting Python takes, and one thread."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # The child has to find the same perfgate, also where it runs from a source tree.
     own = str(Path(perfgate.__file__).resolve().parent.parent)
@@ -73,7 +74,8 @@ def _environment() -> dict[str, str]:
     return {**kept, **single, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "PYTHONIOENCODING": "utf-8"}
 
 
-def _ending(done: subprocess.CompletedProcess[bytes]) -> str:
+def ending(done: subprocess.CompletedProcess[bytes]) -> str:
+    """How a process ended that gave no answer, as a part of a sentence."""
     last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
     said = f" ({last[0][:_SHOWN]})" if last else ""
     if done.returncode < 0:

@@ -46,14 +46,14 @@ def serve(wanted: Wanted, folder: Path, *, timeout_s: float = TIMEOUT_S) -> None
             input=wire.dumps(wanted).encode(),
             capture_output=True,
             timeout=timeout_s,
-            env=isolated._environment(),
+            env=isolated.environment(),
             check=False,
         )
     except subprocess.TimeoutExpired:
         msg = f"{wanted.source}: cutting it took longer than {timeout_s:g} s; leave this model out of placement"
         raise MeasuringError(msg) from None
     if done.returncode or done.stdout:
-        said = done.stdout.decode("utf-8", "replace").strip() or isolated._ending(done)
+        said = done.stdout.decode("utf-8", "replace").strip() or isolated.ending(done)
         raise MeasuringError(f"{wanted.source}: {said}")  # noqa: EM102
 
 
@@ -189,7 +189,7 @@ def _info(value: CrossingValue) -> ValueInfoProto:
     if number is None:
         msg = f"{value.name}: ONNX has no dtype {value.dtype}"
         raise UsageError(msg)
-    return helper.make_tensor_value_info(value.name, number, list(value.shape))
+    return helper.make_tensor_value_info(value.name, number, [None if size < 0 else size for size in value.shape])
 
 
 def _untyped(name: str) -> ValueInfoProto:

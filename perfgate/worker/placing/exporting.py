@@ -46,7 +46,8 @@ def export(module: Any, arguments: Arguments, name: str) -> Any:
         shown = reason if len(reason) <= _SHOWN else f"{reason[: _SHOWN - 3]}..."
         message = (
             f"models.{name}: torch.export cannot take this model ({shown}); placement needs a model without control "
-            "flow that depends on values: rewrite that part, or leave this model out of placement"
+            "flow that depends on values and without packed quantised weights: rewrite that part, or leave this model "
+            "out of placement"
         )
         refuse("unsupported", "build", message)
 

@@ -18,6 +18,7 @@ MAX_BYTES = 16 * 2**20
 
 _CONVOLUTIONS = frozenset({"conv1d", "conv2d", "conv3d", "convolution"})
 _NORMALISATIONS = frozenset({"batch_norm", "_native_batch_norm_legit_no_training"})
+_TRAINS, _PROBABILITIES = ("train", "training"), ("dropout_p", "dropout")
 _RANDOM = ("rand", "bernoulli", "multinomial", "normal", "dropout", "exponential", "uniform", "poisson", "geometric")
 
 
@@ -38,9 +39,28 @@ def has_effect(node: Any) -> bool:
 
 
 def is_random(node: Any) -> bool:
-    """Whether a call draws random numbers."""
+    """Whether a call may draw random numbers."""
     name = base_name(node.target)
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) or name.startswith(_RANDOM)
+
+
+def draws(node: Any) -> bool:
+    """Whether a call draws random numbers: dropout that is switched off, also inside attention and LSTMs, does not."""
+    if not is_random(node):
+        return False
+    given = _arguments(node)
+    off = any(given.get(name) is False for name in _TRAINS)
+    return not off and not any(name in given and given[name] == 0 for name in _PROBABILITIES)
+
+
+def _arguments(node: Any) -> dict[str, Any]:
+    """Arguments of a call by name, defaults included."""
+    schema = getattr(node.target, "_schema", None)
+    found = {}
+    for place, argument in enumerate(schema.arguments if schema is not None else ()):
+        value = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name, argument.default_value)
+        found[str(argument.name)] = value
+    return found
 
 
 def tensor_of(module: Any, node: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from perfgate.worker.preparing import Side, resolve
 _LARGE_BYTES = 2**30
 _TIED_BYTES = 4096
 _ERRORS_ONLY = 3
+_SIZED_BY_DATA = frozenset({"nonzero", "unique", "compress", "nonmaxsuppression", "if", "loop", "stringsplit"})
 
 
 def lower(request: Lower, side: Side) -> tuple[OnnxModel, tuple[str, ...]]:
@@ -47,7 +49,9 @@ def lower(request: Lower, side: Side) -> tuple[OnnxModel, tuple[str, ...]]:
     module = runtime.load(checkout)
     optimised = folder / "optimised.onnx"
     with faults.building(key, checkout):
-        session = _optimise(module, located.path, optimised, located.nbytes > _LARGE_BYTES)
+        # Weights in files of their own would be looked for beside the new file, so they are written anew there.
+        apart = located.nbytes > _LARGE_BYTES or bool(located.contents.external)
+        session = _optimise(module, located.path, optimised, apart)
     feeds = _feeds(request, side, session)
     names = [one.name for one in session.get_outputs()]
     with phase("first-step", checkout):
@@ -74,14 +78,14 @@ def lower(request: Lower, side: Side) -> tuple[OnnxModel, tuple[str, ...]]:
     return model, ()
 
 
-def _optimise(module: Any, path: Path, optimised: Path, large: bool) -> Any:
+def _optimise(module: Any, path: Path, optimised: Path, apart: bool) -> Any:
     settings = module.SessionOptions()
     settings.intra_op_num_threads = 1
     settings.log_severity_level = _ERRORS_ONLY
     settings.graph_optimization_level = module.GraphOptimizationLevel.ORT_ENABLE_BASIC
     if not optimised.is_file():
         settings.optimized_model_filepath = str(optimised)
-        if large:
+        if apart:
             settings.add_session_config_entry(
                 "session.optimized_model_external_initializers_file_name", f"{optimised.name}.data"
             )
@@ -169,6 +173,15 @@ def _value(name: str, array: Any) -> CrossingValue:
     return CrossingValue(name=name, dtype=str(array.dtype), shape=tuple(array.shape), bytes=int(array.nbytes))
 
 
+def _unsized(operations: Iterable[Operation]) -> frozenset[str]:
+    """Values whose sizes may depend on the data: what such operators make, and what is made of that."""
+    found: set[str] = set()
+    for one in operations:
+        if one.base in _SIZED_BY_DATA or not found.isdisjoint(one.reads):
+            found.update(one.makes)
+    return frozenset(found)
+
+
 class OnnxModel(Model):
     """See :class:`Model`."""
 
@@ -179,6 +192,7 @@ class OnnxModel(Model):
         self, name: str, folder: Path, parts: Parts, feeds: Feeds, reference: Sequence[Any], optimised: Path
     ) -> None:
         super().__init__(name, folder, parts)
+        self._unsized = _unsized(parts.operations)
         self._feeds = feeds
         self._reference = list(reference)
         self.source = optimised
@@ -243,5 +257,9 @@ class OnnxModel(Model):
             file=str(piece.folder / "model.onnx"),
             nodes=tuple(piece.numbers),
             outputs=tuple(piece.outputs),
-            values=tuple(self.parts.values[name] for name in names if name in self.parts.values),
+            values=tuple(self._described(name) for name in names if name in self.parts.values),
         )
+
+    def _described(self, name: str) -> CrossingValue:
+        value = self.parts.values[name]
+        return replace(value, shape=(-1,) * len(value.shape)) if name in self._unsized else value

@@ -4,8 +4,7 @@ In: a lowered model and the libraries of this interpreter. Out: facts for a plac
 
 A node is timed as a piece of its own, which is not what it takes inside a larger piece: compilers fuse across nodes,
 and values stay in caches. So the whole model is timed on each target too, and ``WholeTime.factor`` is what the times
-of nodes
-on that target have to be multiplied by to add up to it: factor = (whole - piece_s) / sum of nodes.
+of nodes on that target have to be multiplied by to add up to it: factor = (whole - piece_s) / sum of nodes.
 
 Where that is below 1, pieces of one node do work that a larger piece does not, mostly at their borders: bringing
 tensors into the library's own order and back. So what the factor takes from nodes is put on the target's borders, in
@@ -16,12 +15,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perfgate.records.placement import Border, Support, Target
-from perfgate.records.placing import NodeTime, Profiled, ProfileNodes, WholeTime
+from perfgate.records.placing import Advanced, NodeTime, Profiled, ProfileNodes, WholeTime
 from perfgate.worker.placing import borders, empty, timing, trials
 from perfgate.worker.placing.libraries.base import Library
 from perfgate.worker.placing.libraries.registry import Registry
@@ -71,26 +70,45 @@ class Profiler:
         self._calls: dict[str, float] = {}
         self._borders: tuple[Border, ...] = ()
         self._names = set(request.nodes)
+        self._signatures: dict[str, _Work] = {}
 
     def run(self) -> Profiled:
-        """Libraries first; the compiler, for which each piece takes long, with what time is left."""
+        """All of it without a pause."""
+        for _ in self.steps():
+            pass
+        return self.profiled()
+
+    def steps(self) -> Iterator[Advanced]:
+        """Libraries first; the compiler, for which each piece takes long, with what time is left.
+
+        A pause after each piece: how far it is.
+        """
         works = self._works()
         plain = [target for target in self._targets if not self._library(target).compiler]
+        total = len(works) * (1 + len(self._compilers))
         whole = works.pop("")
+        self._signatures = works
         self._empty(plain)
         self._measure("", whole, plain, _WHOLE_SHARE * self._left())
+        done = 1
+        yield Advanced(done=done, total=total)
         for place, (signature, work) in enumerate(works.items()):
             self._measure(signature, work, plain, min(_NODE_MOST_S, 0.5 * self._left() / (len(works) - place)))
+            done += 1
+            yield Advanced(done=done, total=total)
         for target in self._compilers:
             # The whole model on the compiler is what everything is compared with, so it comes before the nodes.
             if self._affordable(target, 2):
                 self._empty([target])
             self._measure("", whole, [target], _WHOLE_SHARE * self._left())
+            done += 1
+            yield Advanced(done=done, total=total)
             for signature, work in works.items():
                 self._measure(signature, work, [target], _NODE_MOST_S)
+                done += 1
+                yield Advanced(done=done, total=total)
         self._say_missing(works)
         shutil.rmtree(self._model.folder / "tried", ignore_errors=True)
-        return self._profiled(works)
 
     def _works(self) -> dict[str, _Work]:
         """Pieces by signature, the heaviest first; the whole model under the empty text."""
@@ -200,7 +218,8 @@ class Profiler:
             lacking = [work.piece.name for one, work in works.items() if self._untimed(one, target.name)]
             if lacking:
                 shown = ", ".join(lacking[:5]) + (f" and {len(lacking) - 5} more" if len(lacking) > 5 else "")
-                self._unmeasured.append(f"{target.name}: no time was left for {len(lacking)} distinct nodes ({shown})")
+                count = f"{len(lacking)} distinct node{'s' if len(lacking) > 1 else ''}"
+                self._unmeasured.append(f"{target.name}: no time was left for {count} ({shown}); raise the budget")
             if target.name not in self._calls:
                 self._unmeasured.append(
                     f"{target.name}: an empty call was not timed; {_USUAL_CALL_S * 1e6:g} us is assumed"
@@ -210,7 +229,9 @@ class Profiler:
         trial = self._trials.get((signature, target))
         return trial is None or (trial.runner is not None and (signature, target) not in self._node_times)
 
-    def _profiled(self, works: dict[str, _Work]) -> Profiled:
+    def profiled(self) -> Profiled:
+        """What is known after the last of :meth:`steps`."""
+        works = self._signatures
         wholes = tuple(self._whole(target) for target in self._targets)
         return Profiled(
             targets=tuple(

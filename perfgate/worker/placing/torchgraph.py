@@ -25,7 +25,7 @@ _ROOTS = ("L__self__", "_export_root")
 class TorchGraph:
     """``calls[k]`` is the node of operation k. ``inputs``: of all arguments, flat, empty names for those not read.
 
-    ``state``: names of attributes that a step changes.
+    ``state``: names of attributes that a step changes. ``random``: operators that draw random numbers.
     """
 
     module: Any
@@ -110,6 +110,7 @@ def read(module: Any, name: str) -> TorchGraph:
                 f"models.{name}: the model changes its inputs in place ({folding.base_name(node.target)}); copy them"
             )
             refuse("unsupported", "build", f"{message} first, or leave this model out of placement")
+    _refuse_unknown_sizes(calls, name)
     (output,) = (node for node in nodes if node.op == "output")
     results = torch.utils._pytree.tree_leaves(output.args[0])
     return TorchGraph(
@@ -120,8 +121,18 @@ def read(module: Any, name: str) -> TorchGraph:
         outputs=tuple(str(one.name) if isinstance(one, torch.fx.Node) else None for one in results),
         values=_values(nodes),
         state=frozenset(state),
-        random=tuple(dict.fromkeys(folding.base_name(node.target) for node in calls if folding.is_random(node))),
+        random=tuple(dict.fromkeys(folding.base_name(node.target) for node in calls if folding.draws(node))),
     )
+
+
+def _refuse_unknown_sizes(calls: Iterable[Any], name: str) -> None:
+    """A piece is made for the shapes of its inputs."""
+    for node in calls:
+        value = node.meta.get("val")
+        shape = value.shape if isinstance(value, torch.Tensor) else ()
+        if isinstance(value, torch.SymInt) or any(not isinstance(size, int) for size in shape):
+            message = f"models.{name}: {folding.base_name(node.target)} makes a tensor whose size depends on the data"
+            refuse("unsupported", "build", f"{message}; leave this model out of placement")
 
 
 def return_copies(module: Any) -> None:

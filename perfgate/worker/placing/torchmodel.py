@@ -82,6 +82,14 @@ class TorchModel(Model):
     ) -> None:
         torchgraph.return_copies(flat)
         graph = torchgraph.read(flat, name)
+        if graph.random:
+            message = (
+                f"models.{name}: a step draws random numbers ({', '.join(graph.random)}), so that no library's results "
+            )
+            refuse(
+                "unsupported", "build", f"{message}can be compared with the model's own; pass them as inputs, or leave "
+                "this model out of placement",
+            )  # fmt: skip
         self.graph: TorchGraph = graph
         self.device = device
         self._flat = pytree.tree_leaves((arguments.args, arguments.kwargs))
@@ -114,7 +122,7 @@ class TorchModel(Model):
                 f"models.{name}: it returns {len(self._reference)} tensors and its exported graph {len(outputs)}; "
             )
             refuse("unsupported", "build", f"{message}leave this model out of placement")
-        self.notes = (f"it draws random numbers ({', '.join(graph.random)}): results differ",) if graph.random else ()
+        self.notes: tuple[str, ...] = ()
 
     def capture(self, names: Iterable[str]) -> dict[str, Any]:
         """By running the graph operator by operator."""

@@ -1,6 +1,7 @@
 """A package with a compute library on a device that does not exist: its tensors, link and speed are made up.
 
-It computes with torch on the CPU. ``EVENTS`` tells what happened in order: ``upload``, ``run``, ``download``.
+It computes with torch on the CPU. ``EVENTS`` tells what happened in order: ``upload``, ``run``, ``download``. Beside it
+is a library on the CPU that takes 4 ms for a sigmoid, ``host`` in ``EVENTS``: what the device is good for.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ EVENTS = []
 LINK_S_PER_BYTE = 2e-9
 CALL_S = 0.0002
 SLOWDOWN_S = 0.001
+HOST_SIGMOID_S = 0.004
 
 
 class OnDevice:
@@ -59,6 +61,32 @@ def load(file, *, device, threads, options):
     return Runner(torch.export.load(str(file)).module(), device, options["name"])
 
 
+class HostRunner:
+    reuses, memory = False, "torch cpu"
+
+    def __init__(self, module, name):
+        self._module, self._name = module, name
+
+    def place(self, value):
+        import torch
+        return value if isinstance(value, torch.Tensor) else torch.from_numpy(value.numpy())
+
+    def run(self, values):
+        import torch
+        EVENTS.append(("host", self._name))
+        time.sleep(HOST_SIGMOID_S if "sigmoid" in self._name else 0)
+        with torch.no_grad():
+            return list(self._module(*values))
+
+    def wait(self):
+        pass
+
+
+def load_host(file, *, device, threads, options):
+    import torch
+    return HostRunner(torch.export.load(str(file)).module(), options["name"])
+
+
 class Library:
     name, device, tolerance, loader = "simulated", "sim:0", 1e-4, "fakelib:load"
     compiler, whole, cost_s = False, True, 0.1
@@ -82,6 +110,14 @@ class Library:
         torch.export.save(piece.program(), str(file))
         names = [str(node.target) for node in piece.program().graph.nodes if node.op == "call_function"]
         return Made(file=file, options={"name": ",".join(names)})
+
+
+class Host(Library):
+    name, device, loader, whole = "slow-host", "cpu", "fakelib:load_host", False
+
+    def takes(self, piece):
+        from perfgate.worker.placing.libraries.base import Answer
+        return Answer(how="asked the simulation")
 '''
 
 
@@ -92,4 +128,4 @@ def install(folder):
     info = folder / "fakelib-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fakelib\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[perfgate.libraries]\nsimulated = fakelib:Library\n")
+    (info / "entry_points.txt").write_text("[perfgate.libraries]\nsimulated = fakelib:Library\nhost = fakelib:Host\n")

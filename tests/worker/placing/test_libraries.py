@@ -116,6 +116,17 @@ def test_libraries__each_piece_has_its_own_threads(registry, lowered, tmp_path):
         torch.set_num_threads(before)
 
 
+def test_onnxruntime__threads_spin_only_where_no_other_library_wants_the_processors(registry, lowered, tmp_path):
+    library = usable(registry, "onnxruntime")
+    model = lowered("Chain")
+    node = model.parts.nodes[1]
+    made = library.build(model.piece([1], model.capture([*node.inputs, *node.outputs])), tmp_path)
+    for threads, alone, spinning in ((2, True, "1"), (2, False, "0"), (1, True, "0")):
+        options = base.runner(library, made, threads, alone=alone).session.get_session_options()
+        assert options.get_session_config_entry("session.intra_op.allow_spinning") == spinning
+        assert options.intra_op_num_threads == threads
+
+
 def test_libraries__results_that_differ_are_a_reason(registry, lowered, tmp_path):
     model = lowered("Chain")
     library = usable(registry, "torch-onednn")

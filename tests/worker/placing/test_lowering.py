@@ -138,3 +138,42 @@ def test_lowering__an_input_that_is_returned_is_made_by_a_node(lowered):
     model = lowered("echo", Echo(), (torch.ones(2),))
     made = {name for node in model.parts.nodes for name in node.outputs}
     assert set(model.parts.outputs) <= made
+
+
+class Noisy(torch.nn.Module):  # type: ignore[misc]
+    def forward(self, x):
+        return torch.tanh(x) + torch.rand_like(x)
+
+
+class Dropping(torch.nn.Module):  # type: ignore[misc]
+    """Dropout in three forms, off in inference."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop = torch.nn.Dropout(0.5)
+        self.lstm = torch.nn.LSTM(8, 8, num_layers=2, dropout=0.5, batch_first=True)
+
+    def forward(self, x):
+        y, _ = self.lstm(self.drop(x))
+        return torch.nn.functional.scaled_dot_product_attention(y, y, y)
+
+
+def test_lowering__a_step_that_draws_random_numbers_is_refused(lowered):
+    with pytest.raises(WorkerError, match=r"models.Noisy: a step draws random numbers \(rand_like\)"):
+        lowered("Noisy", Noisy().eval(), (torch.ones(2, 3),))
+
+
+def test_lowering__dropout_that_is_off_draws_none(lowered):
+    model = lowered("Dropping", Dropping().eval(), (torch.ones(2, 5, 8),))
+    assert model.graph.random == ()
+    assert {"rnn", "attention"} <= {node.kind for node in model.parts.nodes}
+
+
+class Selecting(torch.nn.Module):  # type: ignore[misc]
+    def forward(self, x):
+        return torch.tanh(x[x > 0])
+
+
+def test_lowering__sizes_that_depend_on_the_data_are_refused(lowered):
+    with pytest.raises(WorkerError, match=r"makes a tensor whose size depends on the data|torch\.export cannot take"):
+        lowered("Selecting", Selecting().eval(), (torch.randn(4),))

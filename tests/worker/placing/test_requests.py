@@ -13,11 +13,11 @@ from onnx import TensorProto, helper
 
 from perfgate.graph.onnx import pieces
 from perfgate.records.placement import Target
-from perfgate.records.placing import Build, Built, Lower, Lowered, Part, Profiled, ProfileNodes, Wanted
+from perfgate.records.placing import Advanced, Build, Built, Lower, Lowered, Part, Profiled, ProfileNodes, Wanted
 from perfgate.records.protocol import ONNXRUNTIME, Failed
 from perfgate.records.workload import ModelSpec, Workload
 from tests.worker.helpers import make_open, must_open, must_prepare, prepare, started, write_files
-from tests.worker.onnx.models import model, value, weight
+from tests.worker.onnx.models import model, save, value, weight
 
 pytestmark = pytest.mark.torch
 
@@ -60,12 +60,13 @@ def lower(folder, entry, inputs=("float32[batch,6]",), **changes):
 
 
 def ask(child, request, folder):
-    """As the parent does: what is wanted is written, and the request repeated."""
+    """As the parent does: what is wanted is written, and the request repeated until all of it is done."""
     served = 0
-    while isinstance(reply := child.ask(request), Wanted):
-        pieces.serve(reply, folder)
-        served += 1
-        assert served < 4
+    while isinstance(reply := child.ask(request), (Wanted, Advanced)):
+        if isinstance(reply, Wanted):
+            pieces.serve(reply, folder)
+            served += 1
+            assert served < 4
     return reply
 
 
@@ -187,4 +188,75 @@ for got in (model(x), model(x=x)):
     assert max(map(placed.difference, got, wanted)) < 1e-5
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_onnx__sizes_that_depend_on_the_data_are_no_part_of_a_plan(shim, tmp_path):
+    pytest.importorskip("onnxruntime")
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("NonZero", ["b"], ["i"]),
+        helper.make_node("Transpose", ["i"], ["j"]),
+        helper.make_node("GatherND", ["b", "j"], ["v"]),
+        helper.make_node("Sigmoid", ["v"], ["y"]),
+    ]
+    made = model(nodes, [value("x", ["batch", 6])], [value("y", ["found"])])
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout" / "net.onnx").write_bytes(made.SerializeToString())
+    with started(shim, tmp_path / "log", role="child") as child:
+        must_prepare(child, prepare(tmp_path / "checkout", frameworks=(ONNXRUNTIME,)))
+        lowered = ask(child, lower(tmp_path / "work", "net.onnx"), tmp_path / "work")
+        assert isinstance(lowered, Lowered), lowered
+        assert len(lowered.nodes) >= 3
+        parts = tuple(Part(target="onnxruntime", nodes=(n,)) for n in range(len(lowered.nodes)))
+        request = Build(parts=parts, targets=targets("onnxruntime"), folder=str(tmp_path / "plan"))
+        built = ask(child, request, tmp_path / "work")
+    assert isinstance(built, Built), built
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path / "plan")!r})
+import numpy as np
+import placed
+run = placed.load()
+for positive in (0, 3, 18):
+    x = -np.ones((3, 6), dtype=np.float32)
+    x.reshape(-1)[:positive] = 1
+    (got,) = run(x)
+    assert got.shape == (positive,), got.shape
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_onnx__weights_in_a_file_of_their_own_and_a_scalar_between_pieces(shim, tmp_path):
+    pytest.importorskip("onnxruntime")
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("ReduceSum", ["a"], ["s"], keepdims=0),
+        helper.make_node("Softmax", ["a"], ["b"]),
+        helper.make_node("Pow", ["b", "s"], ["y"]),
+    ]
+    made = model(nodes, [value("x", ["batch", 64])], [value("y", ["batch", 64]), value("s", [])], [weight("w", 64, 64)])
+    save(made, tmp_path / "checkout" / "net.onnx", external="net.weights")
+    with started(shim, tmp_path / "log", role="child") as child:
+        must_prepare(child, prepare(tmp_path / "checkout", frameworks=(ONNXRUNTIME,)))
+        asked = lower(tmp_path / "work", "net.onnx", inputs=("float32[batch,64]",))
+        lowered = ask(child, asked, tmp_path / "work")
+        assert isinstance(lowered, Lowered), lowered
+        parts = tuple(Part(target="onnxruntime", nodes=(n,)) for n in range(len(lowered.nodes)))
+        assert len(parts) >= 3
+        request = Build(parts=parts, targets=targets("onnxruntime"), folder=str(tmp_path / "plan"))
+        built = ask(child, request, tmp_path / "work")
+    assert isinstance(built, Built), built
+    code = """
+import placed
+model = placed.load()
+(x,), wanted = placed.stored(model.folder, "onnxruntime")
+got = model(x)
+assert [one.shape for one in got] == [one.shape for one in wanted] == [(3, 64), ()], got
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path / "plan"
+    )
     assert done.returncode == 0, done.stderr

@@ -12,8 +12,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from perfgate.records.placement import Target
-from perfgate.records.placing import Build, Part, ProfileNodes
+from perfgate.pipeline import place_problem
+from perfgate.placement import exact
+from perfgate.records.placement import LATENCY, Device, Target
+from perfgate.records.placing import Build, Lowered, Part, ProfileNodes
 from perfgate.records.workload import Workload
 from perfgate.worker.placing import deploying
 from perfgate.worker.placing.deployed import placed
@@ -128,6 +130,46 @@ def test_profile__tells_times_support_borders_and_wholes(device, lowered):
     host = whole["host"]
     nodes = sum(times[node.signature, "host"].seconds for node in model.parts.nodes)
     assert host.factor * nodes + calls["host"] == pytest.approx(host.seconds)
+
+
+def test_place__a_mixed_plan_is_found_and_runs_in_order(device, lowered, tmp_path):
+    """The device is fast at a sigmoid, slow at a running sum, has no kernel for powers, and little memory."""
+    device.SLOWDOWN_S = 0.004
+    model = lowered("Chain")
+    registry = Registry(torch_model=True)
+    facts = Lowered(
+        framework="torch",
+        nodes=model.parts.nodes,
+        values=model.crossing,
+        inputs=model.parts.inputs,
+        outputs=model.parts.outputs,
+        fingerprint=model.fingerprint,
+        libraries=registry.found,
+    )
+    asked = place_problem.targets(facts, devices=("cpu", "sim:0"), libraries=("slow-host", "simulated"), threads=(1,))
+    assert [(one.name, one.default) for one in asked] == [("simulated sim:0", True), ("slow-host cpu", False)]
+    profiled = Profiler(model, registry, ProfileNodes(targets=asked, budget_s=20.0)).run()
+    places = (Device(name="cpu"), Device(name="sim:0", memory_bytes=1024))
+    posed = place_problem.problem(facts, profiled, places, objective=LATENCY)
+    found = exact.solve(posed, 20.0)
+    assert found is not None
+    on = {node.name: posed.targets[target].name for node, target in zip(posed.nodes, found.targets, strict=True)}
+    assert on == {
+        "mix": "slow-host cpu",  # its weights do not fit
+        "cumsum": "slow-host cpu",
+        "sigmoid": "simulated sim:0",
+        "pow": "slow-host cpu",
+    }
+    request = Build(parts=place_problem.parts(posed, found), targets=profiled.targets, folder=str(tmp_path / "plan"))
+    deploying.build(model, registry, request, WORKLOAD)
+    deployed = placed.load(tmp_path / "plan")
+    module, (x,), _ = models.made("Chain")
+    device.EVENTS.clear()
+    got = deployed(x)
+    with torch.no_grad():
+        torch.testing.assert_close(got, module(x))
+    assert [kind for kind, _ in device.EVENTS] == ["host", "upload", "run", "download", "host"]
+    assert "sigmoid" in device.EVENTS[2][1]
 
 
 def test_profile__equal_nodes_are_timed_once(device, lowered):

@@ -331,7 +331,8 @@ def check(folder: Path, calls: int = _CALLS) -> int:
     tolerance = model.plan["tolerance"]
     good = worst <= tolerance
     sign = "within" if good else "BEYOND"
-    print(f"{len(model.runners)} pieces: {', '.join(piece['target'] for piece in model.plan['pieces'])}")  # noqa: T201
+    count = f"{len(model.runners)} piece{'s' * (len(model.runners) != 1)}"
+    print(f"{count}: {', '.join(piece['target'] for piece in model.plan['pieces'])}")  # noqa: T201
     print(f"largest relative difference {worst:.2e}, {sign} the tolerance of {tolerance:g}")  # noqa: T201
     print(f"median of {calls} calls: {statistics.median(times) * 1e3:.3f} ms")  # noqa: T201
     return 0 if good else 1

@@ -10,12 +10,12 @@ def to_numpy(value: Any) -> Any:
     import numpy as np
 
     if isinstance(value, np.ndarray):
-        return np.ascontiguousarray(value)
+        return np.asarray(value, order="C")
     if hasattr(value, "detach"):
         return value.detach().cpu().contiguous().numpy()
     if hasattr(value, "numpy"):
-        return np.ascontiguousarray(value.numpy())
-    return np.ascontiguousarray(value)
+        return np.asarray(value.numpy(), order="C")
+    return np.asarray(value, order="C")
 
 
 def to_torch(value: Any, device: Any) -> Any:
