@@ -110,10 +110,12 @@ def _row(one: WorkloadPlacement, label: str) -> PlacementRow:
         model=one.model,
         workload=label,
         placement=words(plan),
-        predicted=_time(plan.predicted_s),
+        predicted=_cell(plan.predicted_s),
         measured=_measured(plan),
-        single=f"{plan.best_single} {_time(plan.single_s)}".strip(),
-        change="" if plan.faster is None else " to ".join(units.percent(end, sign=True) for end in plan.faster),
+        single=f"{plan.best_single} {_cell(plan.single_s)}".strip(),
+        change=""
+        if plan.faster is None
+        else " to ".join(unbroken(units.percent(end, sign=True)) for end in plan.faster),
         note="; ".join(notes),
     )
 
@@ -128,14 +130,19 @@ def _gap(plan: PlacementPlan, bound_s: float | None) -> str:
 
 def _measured(plan: PlacementPlan) -> str:
     """The median with its 95 % interval."""
-    between = "" if plan.low_s is None or plan.high_s is None else f" ({_time(plan.low_s)} to {_time(plan.high_s)})"
-    return f"{_time(plan.measured_s)}{between}"
+    between = "" if plan.low_s is None or plan.high_s is None else f" ({_cell(plan.low_s)} to {_cell(plan.high_s)})"
+    return f"{_cell(plan.measured_s)}{between}"
 
 
 def _best(singles: tuple[Single, ...]) -> str:
     known = [one for one in singles if one.value is not None]
     best = min(known, key=lambda one: one.value or 0.0, default=None)
-    return "" if best is None else f"{best.target} {_time(best.value)}"
+    return "" if best is None else f"{best.target} {_cell(best.value)}"
+
+
+def _cell(seconds: float | None) -> str:
+    """A time that a narrow column does not break."""
+    return unbroken(_time(seconds))
 
 
 def _time(seconds: float | None) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import subprocess
+import sys
 import types
 
 import pytest
@@ -312,3 +314,18 @@ def test_onnxruntime__on_an_accelerator_results_stay_there_until_they_are_wanted
         ("run",),
         ("wait",),
     ]
+
+
+def test_openvino__reports_its_use_to_nobody_and_starts_no_process():
+    pytest.importorskip("openvino")
+    code = """
+import sys, multiprocessing
+from perfgate.worker.placing.deployed.loaders import openvino_piece
+def never(self):
+    raise AssertionError("a process was started")
+multiprocessing.Process.start = never
+assert "CPU" in openvino_piece.runtime().Core().available_devices
+assert sys.modules["openvino_telemetry"] is None
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

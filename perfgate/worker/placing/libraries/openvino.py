@@ -5,11 +5,11 @@ In: ONNX files of pieces. Out: the same files. Asked by ``Core.query_model``: wh
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from pathlib import Path
 from typing import Any
 
+from perfgate.worker.placing.deployed.loaders import openvino_piece
 from perfgate.worker.placing.libraries.base import SINGLE, Answer, Made
 from perfgate.worker.placing.libraries.files import onnx_file
 from perfgate.worker.placing.pieces import NoFileError, Piece
@@ -33,7 +33,7 @@ class Openvino:
 
     def version(self) -> str:
         """OpenVINO's."""
-        return str(importlib.import_module("openvino").__version__)
+        return str(openvino_piece.runtime().__version__)
 
     def missing(self) -> str:
         """Without the package."""
@@ -69,5 +69,5 @@ class Openvino:
 
     def _cores(self) -> Any:
         if self._core is None:
-            self._core = importlib.import_module("openvino").Core()
+            self._core = openvino_piece.runtime().Core()
         return self._core

@@ -5,6 +5,7 @@ Options: ``feeds`` and ``results`` (names of inputs and outputs in the piece's o
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,19 @@ def settings(threads: int) -> dict[str, Any]:
     return chosen
 
 
-def load(file: Path, *, device: str, threads: int, options: dict[str, Any]) -> OpenvinoRunner:
-    """``device``: ``cpu``, or OpenVINO's name of another one."""
+def runtime() -> Any:
+    """OpenVINO without the package that reports its use: it would start processes of its own, and a measurement has
+    room for none. Whoever has imported that package already keeps it.
+    """
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     import openvino
 
+    return openvino
+
+
+def load(file: Path, *, device: str, threads: int, options: dict[str, Any]) -> OpenvinoRunner:
+    """``device``: ``cpu``, or OpenVINO's name of another one."""
+    openvino = runtime()
     core = openvino.Core()
     model = core.read_model(str(file))
     where = device.upper() if device == "cpu" else device
