@@ -135,9 +135,6 @@ def run(data: Path, *, quick: bool) -> int:
     return int(bool(wrong) and not quick)
 
 
-_QUICK = "an eighth of the models, few starts and folds"
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     return command.on_data(
         argv, run, name="new_hardware", text=__doc__, quick="an eighth of the models, few starts and folds"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,11 +164,11 @@ def _check(entry: str, out: Path | None, plan: Path | None, to: Path | None, sea
         raise UsageError(msg)
 
 
-def _each(option: str, text: str, reader: object) -> list[str]:
+def _each(option: str, text: str, reader: Callable[[object], str]) -> list[str]:
     found = []
     for item in requirements.listed(text):
         try:
-            found.append(reader(item))  # type: ignore[operator]
+            found.append(reader(item))
         except ValueError as error:
             msg = f"{option}: {error}"
             raise UsageError(msg) from None

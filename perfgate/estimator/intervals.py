@@ -30,18 +30,20 @@ _FEW = 10
 _USUAL, _AS_MUCH = (-2.9, 3.4), 30
 # Rows from which a setting has quantiles of its own.
 _OWN_ROWS = 60
-# Share of what coverage leaves that both tails have together, at the smallest and at the largest expected error. Small
-# ones are expected of what looks well known, and are underestimated as often as that is mistaken; the largest are those
-# of groups held out whole, which were learned from a fifth less than there is.
+# Factor on the share that may lie outside, of both tails together, at the smallest and at the largest expected error.
+# Small ones are expected of what looks well known, and are underestimated as often as that is mistaken; the largest
+# are those of groups held out whole, which were learned from less than there is.
 _CAUTION = (0.77, 1.32)
 # How tails may share it: the interval is the shortest one.
 _SPLITS = np.linspace(0.2, 0.8, 13)
-# Slopes of ln |error| on the doubts before anything was seen, and rows that weigh as much as these.
+# Slopes of ln |error| on the doubts that a fit begins with (other tables' typical ones), and rows that weigh as much as
+# these.
 _SLOPES, _RIDGE = (0.2, 1.5, 0.5, 3.0), 28.0
 # Size (ln) of an error that is as good as none: measuring is no better.
 _LEAST = 0.0025
 # Sizes at which quantiles are taken at most, rows that each needs, and how like a size rows have to be (ln).
 _KNOTS, _ROWS_OF_KNOT, _LIKE = 8, 60, 0.25
+# Distance and disagreement that count at most: beyond them there are hardly any errors to learn from.
 _MOST = (0.6, 0.3)
 # How many doubts there are, and the column of scatter.
 DOUBTS, SCATTER = 4, 2
@@ -99,7 +101,7 @@ def doubts(variance: Floats, distance: Floats, scatter: Floats, apart: Floats) -
 def calibrate(error: Floats, doubt: Floats, groups: Groups, coverage: float = COVERAGE) -> Calibrated:
     """From errors (n,) with doubts (n, q) of ``groups`` (n,)."""
     if not error.size:
-        slopes = np.array([np.log(UNKNOWN), 0, 0, 0, 0])
+        slopes = np.array([np.log(UNKNOWN), *[0.0] * DOUBTS])
         return Calibrated(slopes=slopes, knots=np.zeros(1), low=-np.ones(1), high=np.ones(1))
     weight = _weights(groups)
     slopes = _slopes(error, doubt, weight)
@@ -169,12 +171,6 @@ def _weighted(values: Floats, weight: Floats, shares: Floats) -> Floats:
     below = np.cumsum(weight[order]) - weight[order]
     found: Floats = values[order][np.maximum(np.searchsorted(below, shares * weight.sum(), side="right") - 1, 0)]
     return found
-
-
-def covered(error: Floats, scale: Floats, found: Quantiles) -> NDArray[np.bool_]:
-    """Whether each truth lies in its interval."""
-    score = error / scale
-    return (score >= found.low) & (score <= found.high)
 
 
 def by_setting(error: Floats, doubt: Floats, groups: Groups, settings: NDArray[np.generic]) -> dict[int, Calibrated]:

@@ -53,7 +53,7 @@ def loads(text: str) -> Model:
     """The model of such a text.
 
     Raises:
-        UsageError: It is no model, one of another format, one whose features this perfgate does not have, or damaged.
+        UsageError: It is no model, one of another format, one made by another version of perfgate, or damaged.
     """
     try:
         tree = json.loads(text, parse_constant=_refuse)
@@ -133,10 +133,8 @@ def _regressor_tree(one: PhysicalRegressor) -> dict[str, Any]:
 
 
 def _fitted(target: str, tree: dict[str, Any]) -> Fitted:
+    _check_version(target, tree)
     columns, units = tuple(tree["columns"]), tuple(tree["units"])
-    if target != PEAK_MEMORY and columns != features.NAMES:
-        msg = "its features are those of another perfgate"
-        raise ValueError(msg)
     settings = tuple(_setting(one) for one in tree["settings"])
     found = Fitted(
         target=target,
@@ -164,6 +162,14 @@ def _fitted(target: str, tree: dict[str, Any]) -> Fitted:
     )
     _check(found)
     return found
+
+
+def _check_version(target: str, tree: dict[str, Any]) -> None:
+    """Raises UsageError where it has parts or features that this perfgate does not know."""
+    unknown = set(tree) - {field.name for field in fields(Fitted)}
+    if unknown or (target != PEAK_MEMORY and tuple(tree["columns"]) != features.NAMES):
+        msg = f"the estimator's file was made by another version of perfgate ({target}); {_FIT_AGAIN}"
+        raise UsageError(msg)
 
 
 def _check(found: Fitted) -> None:

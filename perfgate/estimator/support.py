@@ -62,7 +62,7 @@ _WORTH = 0.08
 _ROWS = 1500
 # Of up to 16 bits an element, and of more, of which hardly any has 64.
 _WIDTHS = ("16-bit", "32-bit")
-_NAMES = tuple(f"{width} {name}" for width in _WIDTHS for name in CLASSES)
+KINDS = tuple(f"{width} {name}" for width in _WIDTHS for name in CLASSES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def support(groups: Sequence[str], share: Floats) -> Support:
     ordered = -np.sort(-largest, axis=0)[:many]
     return Support(
         groups=number,
-        kinds=tuple(_NAMES[kind] for kind in kept),
+        kinds=tuple(KINDS[kind] for kind in kept),
         told=tuple(float(told[kind]) for kind in kept),
         most=tuple(tuple(map(float, ordered[:, kind])) for kind in kept),
     )
@@ -145,7 +145,7 @@ def rare(share: Floats, known: Support) -> tuple[Rare, ...]:
     few = math.floor(FEW * known.groups)
     found = []
     for number in np.flatnonzero(share > 0):
-        kind, mine = _NAMES[number], float(share[number])
+        kind, mine = KINDS[number], float(share[number])
         there = place.get(kind)
         told, most = (0.0, ()) if there is None else (known.told[there], known.most[there])
         having = sum(other >= _ALIKE * mine for other in most)

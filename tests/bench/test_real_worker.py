@@ -152,6 +152,7 @@ def test_session__killed_parent_leaves_no_worker_not_even_a_stopped_one(tmp_path
         parent.kill()
         parent.wait()
     _until(lambda: _workers(tmp_path) == [])
+    assert _workers(tmp_path) == []
 
 
 def _workers(folder: Path) -> list[psutil.Process]:

@@ -43,6 +43,16 @@ def test_loads__parts_that_do_not_belong_together_are_damage(text, place, value)
         saved.loads(json.dumps(tree).replace("Infinity", "1e999"))
 
 
+def test_loads__a_file_of_another_version_says_so_and_how_to_go_on(text):
+    """Parts that were given up since, and columns that are others now."""
+    for change in ({"near": {"low": -0.1, "high": 0.1}}, {"columns": ["linear FLOP"]}):
+        tree = json.loads(text)
+        tree["fitted"][STEP_TIME] |= change
+        with pytest.raises(UsageError, match=r"another version of perfgate .*fit it again") as found:
+            saved.loads(json.dumps(tree))
+        assert "damaged" not in str(found.value)
+
+
 def test_loads__a_model_of_nothing_is_damage(text):
     with pytest.raises(UsageError, match="estimates nothing"):
         saved.loads(json.dumps({**json.loads(text), "fitted": {}}))

@@ -35,9 +35,9 @@ def resize(example, share, *, kind="pooling", dtype="float32"):
 
 
 def shares_of(**given):
-    found = np.zeros(len(support._NAMES))
+    found = np.zeros(len(support.KINDS))
     for name, share in given.items():
-        found[support._NAMES.index({"linear": LINEAR, "softmax": SOFTMAX}[name])] = share
+        found[support.KINDS.index({"linear": LINEAR, "softmax": SOFTMAX}[name])] = share
     return found
 
 
@@ -51,16 +51,16 @@ def test_shares__are_those_of_the_estimated_time_by_class_and_width():
     ones = np.ones((1, len(features.NAMES)))
     found = support.shares([both], ones)[0]
     whole = columns.of([both], STEP_TIME).x[0].sum()
-    assert found.shape == (len(support._NAMES),)
+    assert found.shape == (len(support.KINDS),)
     assert 0 < found.sum() <= 1
-    halves = [name for name, share in zip(support._NAMES, found, strict=True) if share > 0 and name.startswith("16")]
+    halves = [name for name, share in zip(support.KINDS, found, strict=True) if share > 0 and name.startswith("16")]
     assert len(halves) == 1
     # Bytes and calls alone are of a class that is no product.
     alone = columns.of([replace(both, kernels=(both.kernels[2],))], STEP_TIME).x[0]
     own = [features.kernel_class(name) in {"activation", "combination", "broadcast"} for name in features.NAMES]
     parts = [
         share
-        for name, share in zip(support._NAMES, found, strict=True)
+        for name, share in zip(support.KINDS, found, strict=True)
         if name.removeprefix("32-bit ") in {"activation", "combination", "broadcast"}
     ]
     assert sum(parts) == pytest.approx(alone[own].sum() / whole)

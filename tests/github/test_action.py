@@ -120,7 +120,9 @@ def test_launcher__uses_an_environment_that_is_there_already(folder, tmp_path):
 
 
 def test_launcher__parses_on_old_pythons_so_that_they_can_say_what_is_missing():
-    ast.parse(LAUNCHER.read_text(encoding="utf-8"), feature_version=(3, 7))
+    parsed = ast.parse(LAUNCHER.read_text(encoding="utf-8"), feature_version=(3, 7))
+    assert isinstance(parsed, ast.Module)
+    assert parsed.body
 
 
 VALUES = ['a"; touch pwned; #', "$(id)", "with spaces", "two\nlines", "C:\\models\\x", "--out=/etc", "ünïcode"]

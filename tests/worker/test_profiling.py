@@ -10,31 +10,36 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
-from torch.autograd import profiler  # noqa: E402
-from torch.nn.modules import module as hooks  # noqa: E402
-from torch.utils import checkpoint  # noqa: E402
 
 from perfgate.records.graph import BACKWARD, FORWARD, OPTIMIZER  # noqa: E402
 from perfgate.worker import profiling  # noqa: E402
-from perfgate.worker.device import CpuDevice, Devices  # noqa: E402
 from perfgate.worker.profile_events import DeviceEvent, HostEvent, Recording  # noqa: E402
 from perfgate.worker.profile_ranges import STEP, WAIT, ModuleRanges  # noqa: E402
-from perfgate.worker.profile_times import PYTHON, Key, attribute  # noqa: E402
-from perfgate.worker.stepping import GeneratorStep, Step  # noqa: E402
+from perfgate.worker.profile_times import PYTHON, Key  # noqa: E402
+from perfgate.worker.stepping import GeneratorStep  # noqa: E402
 from tests.worker.fakes import FakeClock, make_devices  # noqa: E402
-from tests.worker.helpers import make_open, must_open, must_prepare, prepare, started, write_files  # noqa: E402
+from tests.worker.profiled import (  # noqa: E402
+    MARKS,
+    Checkpointed,
+    Custom,
+    Item,
+    Parts,
+    Resize,
+    Sleepy,
+    conserves,
+    infer,
+    make_step,
+    profiled,
+    tables,
+    train,
+)
 
-pytestmark = [
-    pytest.mark.torch,
-    # Some releases warn of themselves in activation checkpoints.
-    pytest.mark.filterwarnings("ignore:.*autocast.*:FutureWarning", "ignore:None of the inputs have requires_grad"),
-]
+pytestmark = MARKS
 
 
 @pytest.mark.parametrize("kernels", [True, False])
@@ -61,114 +66,6 @@ def test_profile__on_a_gpu_host_and_device_time_are_apart(monkeypatch, kernels):
     assert profile.step_ns == 100
     assert len(notes) == (0 if kernels else 1)
     assert kernels or "CUPTI" in notes[0]
-
-
-class Sleepy(nn.Module):
-    def forward(self, x):
-        time.sleep(0.02)
-        return x + 1
-
-
-class Resize(nn.Module):
-    """Some twenty milliseconds of numpy, and microseconds of torch."""
-
-    def forward(self, x):
-        image = x.detach().numpy()
-        for _ in range(60):
-            image = np.kron(image, np.ones((16, 16), dtype=np.float32))[::16, ::16]
-        return torch.from_numpy(np.ascontiguousarray(image))
-
-
-class Item(nn.Module):
-    def forward(self, x):
-        return x * x.sum().item()
-
-
-class Exponential(torch.autograd.Function):  # type: ignore[name-defined]
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x.exp()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        time.sleep(0.005)
-        return gradient * ctx.saved_tensors[0].exp()
-
-
-class Custom(nn.Module):
-    def forward(self, x):
-        return Exponential.apply(x)
-
-
-class Parts(nn.Module):
-    """One part after the other, ``again`` being the first one under a second name."""
-
-    def __init__(self, *parts):
-        super().__init__()
-        self.first = nn.Linear(8, 8)
-        self.middle = nn.Sequential(*parts)
-        self.again = self.first
-
-    def forward(self, x):
-        return self.again(self.middle(self.first(x)))
-
-
-class Checkpointed(nn.Module):
-    def __init__(self, *, reentrant):
-        super().__init__()
-        self.before = nn.Linear(8, 8)
-        self.inner = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
-        self.reentrant = reentrant
-
-    def forward(self, x):
-        return checkpoint.checkpoint(self.inner, self.before(x), use_reentrant=self.reentrant)
-
-
-def host():
-    return Devices([CpuDevice("cpu")])
-
-
-def make_step(call, kind=Step, *, no_grad=False):
-    return kind(call, items=1, no_grad=no_grad, dtype="float32", device="cpu")
-
-
-def train(model, *inputs):
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-
-    def call():
-        optimizer.zero_grad()
-        model(*inputs).square().mean().backward()
-        optimizer.step()
-
-    return make_step(call)
-
-
-def infer(model, *inputs):
-    model.eval()
-    return make_step(lambda: model(*inputs), no_grad=True)
-
-
-def tables(step, model, count=2):
-    ranges = ModuleRanges(model)
-    with profiling._undisturbed(step, host()), ranges.installed():
-        profiling._record(step, host(), 1, cuda=False)
-        seen, _ = profiling._record(step, host(), count, cuda=False)
-    return attribute(seen.host, seen.device, ranges.paths)
-
-
-def profiled(step, model, **options):
-    notes: list[str] = []
-    profile = profiling.profile(step, host(), model, budget_ns=1_000_000, notes=notes, **options)
-    assert profile is not None, notes
-    assert notes == []
-    return profile, {(time.module, time.op, time.phase): time for time in profile.times}
-
-
-def conserves(steps):
-    for step in steps:
-        assert sum(part.host for part in step.sums.values()) + step.waited == step.end - step.start
-    return {key: part for step in steps[-1:] for key, part in step.sums.items()}
 
 
 @pytest.mark.parametrize("build", [lambda: Parts(Sleepy(), Item(), Custom()), lambda: Checkpointed(reentrant=True),
@@ -303,70 +200,6 @@ def test_profile__a_step_without_a_module():
     assert found["", "aten::exp", FORWARD].calls == 1
 
 
-class Watched(nn.Module):
-    """Random, with hooks of its own, and fails from some call on."""
-
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-        self.register_buffer("steps", torch.zeros(()))
-        self.layer.register_forward_hook(lambda *_: None)
-        self.calls = 0
-        self.fails_at = -1
-
-    def forward(self, x):
-        self.calls += 1
-        y = nn.functional.dropout(self.layer(x), 0.5, training=True)
-        if self.calls == self.fails_at:
-            raise ValueError("in the middle")
-        return y
-
-
-def surroundings(model):
-    return {
-        "state": {name: (id(t), t.clone()) for name, t in model.state_dict(keep_vars=True).items()},
-        "attributes": {name: sorted(vars(child)) for name, child in model.named_modules()},
-        "flags": [child.training for child in model.modules()],
-        "gradients": [(p.requires_grad, p.grad) for p in model.parameters()],
-        "hooks": [(len(child._forward_hooks), len(child._forward_pre_hooks)) for child in model.modules()],
-        "global hooks": [
-            dict(getattr(hooks, name))
-            for name in ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_forward_hooks_always_called")
-        ],
-        "generator": torch.get_rng_state().tolist(),
-        "profiler": (profiler._is_profiler_enabled, torch.autograd._profiler_enabled()),
-        "gradient mode": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
-        "call": nn.Module.__call__,
-        "linear": nn.functional.linear,
-    }
-
-
-@pytest.mark.parametrize("fails_at", [-1, 1, 3])
-def test_profile__leaves_no_trace_in_the_model_or_in_torch(fails_at):
-    # M42
-    model, x = Watched().eval(), torch.rand(2, 4)
-    before = surroundings(model)
-    model.fails_at = fails_at
-    notes: list[str] = []
-
-    profile = profiling.profile(infer(model, x), host(), model, budget_ns=1_000_000, notes=notes)
-
-    after = surroundings(model)
-    for name, (kept, value) in before.pop("state").items():
-        now, contents = after["state"][name]
-        assert now == kept
-        assert torch.equal(contents, value)
-    del after["state"]
-    assert after == before
-    if fails_at < 0:
-        assert profile is not None
-        assert notes == []
-    else:
-        assert profile is None
-        assert notes == ["operators could not be profiled: ValueError: in the middle"]
-        assert model.calls == fails_at
-
-
 def test_ranges__paths_are_first_names_without_a_compilers_wrapper():
     class Wrapper(nn.Module):
         def __init__(self, inner):
@@ -403,61 +236,6 @@ def test_ranges__survive_what_is_no_ordinary_exception():
     assert Key("0", "aten::relu", FORWARD) in table.sums
 
 
-def test_profile__without_kineto_there_is_a_note(monkeypatch):
-    monkeypatch.setattr(torch.autograd, "kineto_available", lambda: False)
-    notes: list[str] = []
-
-    assert profiling.profile(make_step(lambda: None), host(), None, budget_ns=1, notes=notes) is None
-    assert notes == ["operators could not be profiled: RuntimeError: this build of torch has no Kineto"]
-
-
-def test_profile__a_profiler_that_does_not_start_leaves_nothing(monkeypatch):
-    def refuse(*_, **__):
-        raise RuntimeError("CUPTI at /usr/local/lib/libcupti.so: not permitted")
-
-    # Some releases cannot prepare a second time once they failed to start.
-    monkeypatch.setattr(profiler, "_prepare_profiler", lambda *_, **__: None)
-    monkeypatch.setattr(profiler, "_enable_profiler", refuse)
-    notes: list[str] = []
-
-    assert profiling.profile(make_step(lambda: None), host(), None, budget_ns=1, notes=notes) is None
-    assert notes == ["operators could not be profiled: RuntimeError: CUPTI at libcupti.so: not permitted"]
-    assert not profiler._is_profiler_enabled
-    monkeypatch.undo()
-    assert profiled(make_step(lambda: torch.rand(4).exp()), None)
-
-
-def test_profile__a_step_that_profiles_itself_is_not_profiled():
-    def call():
-        with profiler.profile(use_kineto=True):
-            return torch.rand(4).exp()
-
-    notes: list[str] = []
-
-    assert profiling.profile(make_step(call), host(), None, budget_ns=1, notes=notes) is None
-    assert len(notes) == 1
-    assert not torch.autograd._profiler_enabled()
-    assert profiled(make_step(lambda: torch.rand(4).exp()), None)
-
-
-def test_profile__a_step_that_takes_too_long_is_left_out(monkeypatch):
-    monkeypatch.setattr(profiling, "_LONGEST_NS", 1_000)
-    calls: list[int] = []
-    notes: list[str] = []
-
-    assert profiling.profile(make_step(lambda: calls.append(1)), host(), None, budget_ns=1, notes=notes) is None
-    assert len(calls) == 1
-    assert notes[0].startswith("operators were not profiled: one step takes")
-
-
-@pytest.mark.parametrize(
-    ("budget_ns", "step_ns", "events", "steps"),
-    [(100, 10, 50, 10), (100, 90, 50, 3), (10_000, 10, 50, 20), (10_000, 10, 240_000, 2), (1, 1, 10**9, 1)],
-)
-def test_affordable__three_to_twenty_steps_unless_they_have_too_many_events(budget_ns, step_ns, events, steps):
-    assert profiling._affordable(budget_ns, step_ns, events) == steps
-
-
 def test_profile__does_not_import_the_compiler():
     code = """
         import sys, torch
@@ -480,54 +258,3 @@ def test_profile__does_not_import_the_compiler():
     )  # fmt: skip
 
     assert run.returncode == 0, run.stderr
-
-
-MODEL = """
-    from torch import nn
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.one, self.two = nn.Linear(4, 4), nn.Linear(4, 4)
-
-        def forward(self, x):
-            x = self.one(x)
-            print("between")
-            return self.two(x)
-"""
-
-
-@pytest.fixture(scope="module")
-def factory(shim, tmp_path_factory):
-    checkout = write_files(tmp_path_factory.mktemp("profiled") / "co", {"net.py": MODEL})
-    with started(shim, tmp_path_factory.mktemp("logs") / "log") as worker:
-        must_prepare(worker, prepare(checkout, "net", "torch._dynamo"))
-        yield worker
-
-
-@pytest.mark.parametrize(("mode", "phases"), [("infer", {FORWARD}), ("train", {FORWARD, BACKWARD, OPTIMIZER})])
-def test_probe__has_a_profile(factory, mode, phases):
-    probe = must_open(factory, make_open("net:Net", probe=True, mode=mode)).probe
-
-    assert probe is not None
-    assert probe.profile is not None
-    assert {time.phase for time in probe.profile.times} == phases
-    assert ("two", "aten::linear") in {(time.module, time.op) for time in probe.profile.times}
-    assert probe.breaks == ()
-    assert "graph_breaks" not in probe.exact
-    assert not any("profile" in note for note in probe.notes)
-
-
-def test_probe__a_compiled_model_is_profiled_as_it_was_written(factory):
-    probe = must_open(factory, make_open("net:Net", probe=True, compile_="default")).probe
-
-    assert probe is not None
-    assert probe.profile is not None
-    assert ("two", "aten::linear") in {(time.module, time.op) for time in probe.profile.times}
-    assert any("profiled uncompiled" in note for note in probe.notes)
-    assert probe.breaks == ('net.py:11: call of print(): print("between")',)
-    assert probe.exact["graph_breaks"] == 1
-
-
-def test_open__a_process_that_is_timed_is_not_profiled(factory):
-    assert must_open(factory, make_open("net:Net")).probe is None

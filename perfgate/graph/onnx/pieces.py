@@ -52,6 +52,9 @@ def serve(wanted: Wanted, folder: Path, *, timeout_s: float = TIMEOUT_S) -> None
     except subprocess.TimeoutExpired:
         msg = f"{wanted.source}: cutting it took longer than {timeout_s:g} s; leave this model out of placement"
         raise MeasuringError(msg) from None
+    except OSError as error:
+        msg = f"{wanted.source}: the interpreter {sys.executable} that should cut it does not start: {error.strerror}"
+        raise MeasuringError(msg) from None
     if done.returncode or done.stdout:
         said = done.stdout.decode("utf-8", "replace").strip() or isolated.ending(done)
         raise MeasuringError(f"{wanted.source}: {said}")  # noqa: EM102

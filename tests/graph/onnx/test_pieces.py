@@ -156,3 +156,9 @@ def test_serve__a_file_that_is_no_model_is_told(tmp_path):
     (tmp_path / "net.onnx").write_bytes(b"\xff" * 100)
     with pytest.raises(MeasuringError, match=r"net\.onnx: cannot be read"):
         pieces.serve(Wanted(source=str(tmp_path / "net.onnx"), describe=str(tmp_path / "d.json")), tmp_path)
+
+
+def test_serve__interpreter_that_does_not_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(pieces.sys, "executable", str(tmp_path / "nothing"))
+    with pytest.raises(MeasuringError, match=r"net\.onnx: .*does not start: No such file"):
+        pieces.serve(Wanted(source=str(tmp_path / "net.onnx")), tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import subprocess
 import sys
 import types
@@ -329,3 +330,18 @@ assert sys.modules["openvino_telemetry"] is None
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_onnxruntime__reports_its_use_to_nobody_and_writes_nothing_at_home(tmp_path):
+    pytest.importorskip("onnxruntime")
+    code = (
+        "from perfgate.worker.placing.deployed.loaders import onnxruntime_piece as piece; piece.runtime().__version__"
+    )
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME")
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**kept, "HOME": str(tmp_path)}
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.rglob("*")) == []

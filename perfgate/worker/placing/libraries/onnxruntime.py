@@ -1,13 +1,11 @@
 """Floor 3, worker. onnxruntime, one object for each execution provider.
 
 In: ONNX files of pieces. Out: the same files with names of inputs and outputs. Asked by a trial session, which also
-tells
-how many operators the provider takes: one that takes none would silently run on the CPU.
+tells how many operators the provider takes: one that takes none would silently run on the CPU.
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -40,7 +38,7 @@ class Onnxruntime:
 
     def version(self) -> str:
         """onnxruntime's."""
-        return str(importlib.import_module("onnxruntime").__version__)
+        return str(onnxruntime_piece.runtime().__version__)
 
     def missing(self) -> str:
         """Without the package, with two of them, or without the provider."""
@@ -49,7 +47,7 @@ class Onnxruntime:
         conflict = environment.conflict()
         if conflict:
             return conflict
-        runtime: Any = importlib.import_module("onnxruntime")
+        runtime = onnxruntime_piece.runtime()
         available = runtime.get_available_providers()
         if self.provider not in available:
             return f"onnxruntime {runtime.__version__} has no {self.provider} (it has {', '.join(available)})"

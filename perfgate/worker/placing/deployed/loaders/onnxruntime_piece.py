@@ -1,12 +1,13 @@
 """Floor 3, worker. Pieces in ONNX files that onnxruntime runs. No perfgate.
 
 Options: ``provider`` (execution provider), ``feeds`` and ``results`` (names of inputs and outputs in the piece's
-order),
-``spinning`` False: threads without work sleep, so that they do not fight with another library's for a processor.
+order), ``spinning`` False: threads without work sleep, so that they do not fight with another library's for a
+processor.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,19 @@ class DeviceRunner:
             self._binding.synchronize_outputs()
 
 
-def load(file: Path, *, device: str, threads: int, options: dict[str, Any]) -> HostRunner | DeviceRunner:
-    """Raises RuntimeError where a provider that was asked for is not there or takes no operator."""
+def runtime() -> Any:
+    """onnxruntime without reports of its use: releases that make them begin, with files below the home folder, as soon
+    as they are imported, so that only the environment comes early enough. A choice of the user's stays.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
+    return onnxruntime
+
+
+def load(file: Path, *, device: str, threads: int, options: dict[str, Any]) -> HostRunner | DeviceRunner:
+    """Raises RuntimeError where a provider that was asked for is not there or takes no operator."""
+    onnxruntime = runtime()
     session, _ = open_session(file, device=device, threads=threads, options=options)
     feeds, results = list(options["feeds"]), list(options["results"])
     if device == "cpu":
@@ -94,8 +104,7 @@ def load(file: Path, *, device: str, threads: int, options: dict[str, Any]) -> H
 
 def open_session(file: Path, *, device: str, threads: int, options: dict[str, Any]) -> tuple[Any, dict[str, int]]:
     """A session, and how many operators each execution provider takes (empty: not told). Raises RuntimeError."""
-    import onnxruntime
-
+    onnxruntime = runtime()
     provider = str(options.get("provider") or CPU)
     available = onnxruntime.get_available_providers()
     if provider not in available:
