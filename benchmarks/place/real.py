@@ -38,8 +38,10 @@ MODELS = {
     "depthwise": ("models:depthwise", "float32[1,3,96,96]"),
     "mixed": ("models:mixed", "float32[1,3,64,64]"),
     "recurrent": ("models:recurrent", "float32[4,32,64]"),
+    "narrow": ("models:narrow", "float32[64,512]"),
     "resnet18 (ONNX)": ("torchvision.models:resnet18", IMAGE),
     "softmaxes (ONNX)": ("models:softmaxes", "float32[1,196,192]"),
+    "one_row (ONNX, int8)": ("models:one_row", "float32[1,1536]"),
 }
 QUICK = ("mixed",)
 # Predicted within this share of measured; faster by this share.
@@ -89,7 +91,7 @@ def run(names: Sequence[str], budget_s: float) -> int:
 
 def _placed(name: str, folder: Path, budget_s: float) -> Placed:
     entry, inputs = MODELS[name]
-    if name.endswith("(ONNX)"):
+    if "ONNX" in name:
         entry = _exported(name, entry, inputs, folder)
     request = CommandRequest(
         count=CountRequest(
@@ -121,7 +123,13 @@ def _exported(name: str, entry: str, inputs: str, folder: Path) -> str:
     shape = [int(size) for size in re.findall(r"\d+", inputs.partition("[")[2])]
     file = f"{name.split(maxsplit=1)[0]}.onnx"
     torch.onnx.export(model, (torch.rand(shape),), folder / file, dynamo=True, verbose=False, external_data=False)
-    return file
+    if "int8" not in name:
+        return file
+    from onnxruntime.quantization import quantize_dynamic
+
+    quantised = f"int8-{file}"
+    quantize_dynamic(folder / file, folder / quantised)
+    return quantised
 
 
 def _row(name: str, found: Placed) -> tuple[str, ...]:

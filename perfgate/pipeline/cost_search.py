@@ -46,7 +46,8 @@ class CostRequest:
 class Found:
     """``requirements`` and ``volume`` as they were in force; ``ways`` what was counted.
 
-    ``usd_per_month`` of the cheapest configuration at ``volume``, whose steps are those of the first way.
+    ``usd_per_month`` of the cheapest configuration at ``volume``, whose steps are those of the first way. ``warnings``
+    of the problem, besides those of the answer.
     """
 
     model: str
@@ -56,11 +57,15 @@ class Found:
     ways: tuple[Way, ...]
     usd_per_month: float | None = None
     plan: FleetPlan | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What hardware is looked for with: the counted ways, all offers, requirements and volume in force, and times."""
+    """What hardware is looked for with: the counted ways, all offers, requirements and volume in force, and times.
+
+    ``warnings``: what was there to be used and was not.
+    """
 
     ways: tuple[Way, ...]
     market: Market
@@ -68,6 +73,7 @@ class Problem:
     volume: Volume | None
     times: Times
     prices: Prices
+    warnings: tuple[str, ...] = ()
 
 
 def posed(request: CostRequest, ports: Ports) -> Problem:
@@ -80,27 +86,33 @@ def posed(request: CostRequest, ports: Ports) -> Problem:
     market = market_of(everything, datetime.now(UTC).isoformat())
     # Counting a large model takes minutes: a name that nobody knows is said before.
     filters.check_names(market, asked.requirements, catalogue.platforms())
+    ways = _ways(request, ports)
+    times, warnings = _times(request, ports)
     return Problem(
         market=market,
-        ways=_ways(request, ports),
+        ways=ways,
         requirements=asked.requirements,
         volume=asked.volume or (None if own is None else own.volume),
-        times=_times(request, ports),
+        times=times,
         prices=everything,
+        warnings=warnings,
     )
 
 
-def _times(request: CostRequest, ports: Ports) -> Times:
-    """The estimator that a gate or `perfgate estimate fit` left here, before the roofline."""
+def _times(request: CostRequest, ports: Ports) -> tuple[Times, tuple[str, ...]]:
+    """The estimator that a gate or `perfgate estimate fit` left here, before the roofline; and warnings."""
     roofline = RooflineTimes(measured=_measured(request, ports))
-    if not (request.count.root / ESTIMATOR_FILE).is_file():
-        return roofline
+    path = request.count.root / ESTIMATOR_FILE
+    if not path.exists():
+        return roofline, ()
     # Only where there is a model to load: importing scikit-learn takes longer than the whole search.
-    from perfgate.pipeline.estimator_file import cached
+    from perfgate.pipeline import estimator_file
     from perfgate.pipeline.times import EstimatedTimes
 
-    model = cached(request.count.root / ESTIMATOR_FILE)
-    return roofline if model is None else EstimatedTimes(model, roofline)
+    try:
+        return EstimatedTimes(estimator_file.read(path), roofline), ()
+    except UsageError as error:
+        return roofline, (f"times are the roofline's alone, since the estimator cannot be used: {error}",)
 
 
 def search(request: CostRequest, ports: Ports) -> Found:
@@ -122,6 +134,7 @@ def search(request: CostRequest, ports: Ports) -> Found:
         ways=ways,
         usd_per_month=_monthly(answer, items_per_month(volume, ways[0])),
         plan=plan,
+        warnings=problem.warnings,
     )
 
 

@@ -42,7 +42,7 @@ def examples(source: Source, *, least: int = 1) -> list[Example]:
         where = str(source.data)
     else:
         url = source.store or _configured(source)
-        with open_store(url) as store:
+        with open_store(url, make=False) as store:
             where = store.name
             records = [one for space in NAMESPACES for one in store.newest(namespace=space, each_threads=True)]
         found, noisy = of_records(records), sum(map(disturbed, records))

@@ -17,8 +17,8 @@ _SERVERS = ("postgresql", "postgresql+psycopg")
 _FORMS = "write memory:, sqlite:///PATH, a path, or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
 
 
-def open_store(url: str) -> BaselineStore:
-    """The store at ``url``; a file that does not exist is made, with its folder.
+def open_store(url: str, *, make: bool = True) -> BaselineStore:
+    """The store at ``url``; a file that does not exist is made, with its folder, unless ``make`` is False.
 
     ``memory:`` is gone when it is closed. ``sqlite:///PATH`` (three slashes and a relative path, four
     for an absolute one) and a bare path are one SQLite file, under any number of local processes but
@@ -26,7 +26,7 @@ def open_store(url: str) -> BaselineStore:
 
     Raises:
         StoreError: The form is not known, or the store is corrupt, foreign, newer than this code,
-            or cannot be written. Nothing was changed then.
+            or cannot be written, or there is no such file and none may be made. Nothing was changed then.
     """
     if url == "memory:":
         return MemoryStore()
@@ -36,13 +36,13 @@ def open_store(url: str) -> BaselineStore:
         if not url.strip() or re.match(r"[\w+]*:", url):
             msg = f"store {url!r} is not understood; {_FORMS}"
             raise StoreError(msg)
-        return _open_file(url)
+        return _open_file(url, make=make)
     if scheme[1] == "sqlite":
         path = url.removeprefix("sqlite://")
         if not path.startswith("/") or path in ("/", "/:memory:"):
             msg = f"store {url!r} names no file; {_FORMS}"
             raise StoreError(msg)
-        return _open_file(path[1:])
+        return _open_file(path[1:], make=make)
     if scheme[1] in _SERVERS:
         return _open_server(url)
     # The rest of the text is not repeated: it may hold a password.
@@ -50,8 +50,11 @@ def open_store(url: str) -> BaselineStore:
     raise StoreError(msg)
 
 
-def _open_file(text: str) -> BaselineStore:
+def _open_file(text: str, *, make: bool) -> BaselineStore:
     path = Path(text)
+    if not make and not path.exists():
+        msg = f"{path}: there is no such database; name one that `perfgate sample` or the gate has filled"
+        raise StoreError(msg)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         is_folder = path.is_dir()

@@ -6,6 +6,7 @@ import textwrap
 import pytest
 
 from perfgate.cli import app
+from perfgate.pipeline.working_tree import ESTIMATOR_FILE
 
 NETS = """
     from torch import nn
@@ -45,6 +46,18 @@ def test_cost__json_has_the_optimum_of_all_ways(cost):
     assert tree["cheapest"]["usd_per_1m_items"] == min(point["usd_per_1m_items"] for point in tree["front"])
     assert tree["cheapest"]["high_ns"] <= 20e6
     assert tree["plan"] is None
+
+
+def test_cost__an_estimator_that_cannot_be_used_is_said(cost, tmp_path):
+    where = tmp_path / ESTIMATOR_FILE
+    where.parent.mkdir()
+    where.write_text("{}")
+    arguments = ("nets:net", *INPUTS, "--devices", "l4", "--max-step-time", "20ms")
+    code, out, err = cost(*arguments, "--json")
+    assert code == 0, err
+    assert any("cannot be used" in one and str(ESTIMATOR_FILE) in one for one in json.loads(out)["warnings"])
+    _, out, _ = cost(*arguments)
+    assert "Note: times are the roofline's alone, since the estimator cannot be used" in out
 
 
 def test_cost__table_names_the_cheapest_and_its_limits(cost):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from perfgate.cli import app
+from perfgate.errors import StoreError
 from perfgate.estimator import frame
 from perfgate.records.baseline import BaselineRecord
 from perfgate.records.estimate import STEP_TIME
@@ -100,10 +101,19 @@ def test_store__gates_and_samples_are_learned_from_and_pull_requests_are_not(est
     assert json.loads(out)["examples"] == 10
 
 
-def test_store__without_examples_says_what_to_do(estimate):
+def test_store__without_examples_says_what_to_do(estimate, tmp_path):
+    open_store(str(tmp_path / "empty.sqlite")).close()
     code, _, err = estimate("fit", "--store", "empty.sqlite", "-q")
     assert code == 2
+    assert "no measured examples in it; run `perfgate sample`" in err
+
+
+def test_store__that_is_not_there_is_not_made(estimate, tmp_path):
+    code, _, err = estimate("fit", "--store", "tpyo.sqlite", "-q")
+    assert code == StoreError.exit_code
+    assert "tpyo.sqlite: there is no such database" in err
     assert "perfgate sample" in err
+    assert not (tmp_path / "tpyo.sqlite").exists()
 
 
 def test_store__two_numbers_of_threads_of_one_model_are_two_examples(estimate, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import onnx
 import pytest
@@ -159,6 +161,6 @@ def test_serve__a_file_that_is_no_model_is_told(tmp_path):
 
 
 def test_serve__interpreter_that_does_not_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(pieces.sys, "executable", str(tmp_path / "nothing"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nothing"))
     with pytest.raises(MeasuringError, match=r"net\.onnx: .*does not start: No such file"):
         pieces.serve(Wanted(source=str(tmp_path / "net.onnx")), tmp_path)
