@@ -102,7 +102,9 @@ def _verdict(found: Placed, plan: PlacementPlan) -> list[str]:
         return [f"{plan.model}: all on {plan.best_single}, {_time(plan.single_s)} a step", _why(found)]
     lines = [f"{plan.model}: {placements.words(plan)}"]
     if plan.faster is None:
-        return [*lines, f"{_time(plan.predicted_s)} a step predicted; no target keeps the limits alone"]
+        runs = any(one.seconds is not None for one in found.profiled.wholes)
+        why = "no target keeps the limits alone" if runs else "no library runs the whole model"
+        return [*lines, f"{_time(plan.measured_s)} a step measured ({_time(plan.predicted_s)} predicted); {why}"]
     low, high = (units.percent(end, sign=True) for end in plan.faster)
     step = f"{_time(plan.measured_s)} a step measured ({_time(plan.predicted_s)} predicted)"
     lines.append(f"{step}, {alone}: {low} to {high}")

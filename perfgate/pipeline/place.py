@@ -32,7 +32,7 @@ from perfgate.records.placement import (
     Support,
     Target,
 )
-from perfgate.records.placing import Advanced, Lower, Lowered, Profiled, ProfileNodes, Wanted, WholeTime
+from perfgate.records.placing import Advanced, Lower, Lowered, Profiled, ProfileNodes, Wanted
 
 # Parts of the budget: what is left is for measuring what was deployed.
 _PROFILE, _SEARCH = 0.5, 0.1
@@ -90,7 +90,7 @@ def place(request: PlaceRequest, ports: Ports) -> Placed:
                 lowered, profiled, request.devices, objective=request.objective, latency_s=request.latency_s
             )
             answers = _answers(posed, profiled, request, ports)
-            best = _best_single(profiled, answers[0].singles)
+            best = place_problem.best_single(profiled, answers[0].singles)
             candidates: list[Candidate] = []
             problems: list[str] = []
             if answers[0].feasible:
@@ -105,6 +105,7 @@ def place(request: PlaceRequest, ports: Ports) -> Placed:
         answer=answers[0],
         candidates=measured,
         notes=(
+            *place_problem.alone(profiled),
             *problems,
             *(one.problem for one in measured if one.problem),
             *lowered.problems,
@@ -204,17 +205,3 @@ def _answer(posed: Problem, seed: int, limit_s: float, ports: Ports) -> Placemen
         ports.progress.step("Searching for the best placement", 2, 3, max(0.0, third - better.at_s))
 
     return search(posed, seed=seed, time_limit_s=third, bound=least, progress=shown)
-
-
-def _best_single(profiled: Profiled, singles: Sequence[Single]) -> WholeTime | None:
-    """The fastest whole model that was measured, of those that keep the limits; None: none does.
-
-    Raises MeasuringError where no library runs the whole model.
-    """
-    measured = [one for one in profiled.wholes if one.seconds is not None]
-    if not measured:
-        reasons = "; ".join(f"{one.target}: {one.reason}" for one in profiled.wholes if one.reason)
-        msg = f"no library runs the whole model: {reasons or 'the budget is too small to measure it; raise it'}"
-        raise MeasuringError(msg)
-    beyond = {one.target for one in singles if one.value is None}
-    return min((one for one in measured if one.target not in beyond), key=lambda one: one.seconds or 0.0, default=None)

@@ -228,6 +228,8 @@ def _plan(
 ) -> PlacementPlan:
     raced = one.raced
     known = best if one.single else None
+    # Where it was compared with nothing, a few steps in the process that built it are all there is.
+    alone_s = one.built.step_s if best is None else None
     return replace(
         one.built.plan,
         model=request.called or request.spec.name,
@@ -237,7 +239,7 @@ def _plan(
         predicted_s=one.predicted_s,
         best_single="" if best is None else best.target,
         single_s=(None if best is None else best.seconds) if raced is None else raced.other_s,
-        measured_s=(None if known is None else known.seconds) if raced is None else raced.plan_s,
+        measured_s=(alone_s if known is None else known.seconds) if raced is None else raced.plan_s,
         low_s=(None if known is None else known.low_s) if raced is None else raced.low_s,
         high_s=(None if known is None else known.high_s) if raced is None else raced.high_s,
         faster=None if raced is None else raced.faster,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from perfgate.errors import MeasuringError
 from perfgate.placement import pieces
-from perfgate.records.placement import Device, Node, Placement, Problem, Target
-from perfgate.records.placing import Lowered, LoweredNode, Part, Profiled
+from perfgate.records.placement import Device, Node, Placement, Problem, Single, Target
+from perfgate.records.placing import NO_TIME, Lowered, LoweredNode, Part, Profiled, WholeTime
 
 
 def targets(
@@ -76,6 +77,29 @@ def homeless(given: Problem, profiled: Profiled) -> str:
             return f"{node.name} has no target ({asked}); raise the budget"
         return f"no library takes {node.name} ({asked}); leave --libraries out, or install more libraries"
     return ""
+
+
+def best_single(profiled: Profiled, singles: Sequence[Single]) -> WholeTime | None:
+    """The fastest whole model that was measured, of those that keep the limits; None: none does, or all refuse it.
+
+    Raises MeasuringError where one might run it that there was no time for.
+    """
+    measured = [one for one in profiled.wholes if one.seconds is not None]
+    if not measured and any(one.reason == NO_TIME for one in profiled.wholes):
+        msg = f"the whole model was measured on no library ({_refusals(profiled)}); raise the budget"
+        raise MeasuringError(msg)
+    beyond = {one.target for one in singles if one.value is None}
+    return min((one for one in measured if one.target not in beyond), key=lambda one: one.seconds or 0.0, default=None)
+
+
+def alone(profiled: Profiled) -> Iterator[str]:
+    """A note where no library runs the whole model, so that a placement has nothing to be compared with."""
+    if all(one.seconds is None for one in profiled.wholes):
+        yield f"no library runs the whole model: {_refusals(profiled)}"
+
+
+def _refusals(profiled: Profiled) -> str:
+    return "; ".join(f"{one.target}: {one.reason}" for one in profiled.wholes if one.reason)
 
 
 def cautious(given: Problem, factor: float) -> Problem:

@@ -205,9 +205,13 @@ class NodeTime:
     difference: float = 0.0
 
 
+# Why something was not measured that could have been.
+NO_TIME = "no time was left"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeTime:
-    """The whole model on one target. ``seconds`` None: not measured, ``reason`` says why.
+    """The whole model on one target. ``seconds`` None: not measured, ``reason`` says why (``NO_TIME``, or a refusal).
 
     ``nodes_s``: what its nodes come to when each runs alone, with one ``piece_s``. ``factor``: whole over nodes, by
     which times of nodes are multiplied so that they add up; 1 where one of the two is not known.

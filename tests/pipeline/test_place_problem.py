@@ -1,13 +1,24 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from perfgate.errors import MeasuringError
 from perfgate.pipeline import place_problem
 from perfgate.placement import evaluate
-from perfgate.records.placement import Border, Device, Placement, Support, Target
-from perfgate.records.placing import CrossingValue, LibraryFound, Lowered, LoweredNode, NodeTime, Profiled, WholeTime
+from perfgate.records.placement import Border, Device, Placement, Single, Support, Target
+from perfgate.records.placing import (
+    NO_TIME,
+    CrossingValue,
+    LibraryFound,
+    Lowered,
+    LoweredNode,
+    NodeTime,
+    Profiled,
+    WholeTime,
+)
 
 CPU = (Device(name="cpu"),)
 
@@ -72,6 +83,7 @@ def test_targets__are_what_is_there_on_the_devices_that_are_wanted():
     assert targets(devices=["cpu", "cuda:0"], libraries=("cuda", "onednn")) == ["onednn cpu", "cuda cuda:0"]
 
 
+# https://github.com/microsoft/onnxruntime/pull/13021: how threads are shared is part of the assignment.
 def test_targets__threads_are_part_of_a_cpu_target_and_of_no_other():
     assert targets(threads=(1, 2), devices=["cpu", "cuda:0"], libraries=("cuda", "onednn")) == [
         "onednn cpu 1",
@@ -133,6 +145,41 @@ def test_homeless__an_operator_without_a_target_is_named_with_what_each_said():
     )
     known = profiled({("p", "a"): 1.0, ("q", "b"): 1.0}, {"a": 1.0, "b": 1.0})
     assert place_problem.homeless(place_problem.problem(graph, known, CPU, objective="latency"), known) == ""
+
+
+def singles(**values: float | None) -> list[Single]:
+    return [Single(target=name, value=value) for name, value in values.items()]
+
+
+def whole(**fields: Any) -> Profiled:
+    """``name=seconds``, or a reason."""
+    wholes = [
+        WholeTime(target=name, reason=it) if isinstance(it, str) else WholeTime(target=name, seconds=it)
+        for name, it in fields.items()
+    ]
+    return replace(profiled({}, {}), wholes=tuple(wholes))
+
+
+def test_best_single__is_the_fastest_measured_of_those_that_keep_the_limits():
+    found = place_problem.best_single(whole(a=3.0, b=2.0, c="no kernel"), singles(a=3.0, b=2.0, c=1.0))
+    assert found is not None
+    assert found.target == "b"
+    found = place_problem.best_single(whole(a=3.0, b=2.0), singles(a=3.0, b=None))
+    assert found is not None
+    assert found.target == "a"
+    assert place_problem.best_single(whole(a=3.0, b=2.0), singles(a=None, b=None)) is None
+
+
+def test_best_single__where_all_refuse_the_whole_model_there_is_none():
+    refused = whole(a="no conv", b="no scan")
+    assert place_problem.best_single(refused, singles(a=1.0, b=1.0)) is None
+    assert list(place_problem.alone(refused)) == ["no library runs the whole model: a: no conv; b: no scan"]
+    assert list(place_problem.alone(whole(a=1.0, b="no scan"))) == []
+
+
+def test_best_single__without_time_for_any_says_to_raise_the_budget():
+    with pytest.raises(MeasuringError, match=r"on no library \(a: no conv; b: no time was left\); raise the budget"):
+        place_problem.best_single(whole(a="no conv", b=NO_TIME), singles(a=1.0, b=1.0))
 
 
 def test_cautious__borders_cost_more_and_operators_the_same():

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfgate.records.placement import Border, Support, Target
-from perfgate.records.placing import Advanced, NodeTime, Profiled, ProfileNodes, WholeTime
+from perfgate.records.placing import NO_TIME, Advanced, NodeTime, Profiled, ProfileNodes, WholeTime
 from perfgate.worker.placing import borders, empty, timing, trials
 from perfgate.worker.placing.libraries.base import Library
 from perfgate.worker.placing.libraries.registry import Registry
@@ -219,7 +219,7 @@ class Profiler:
             if lacking:
                 shown = ", ".join(lacking[:5]) + (f" and {len(lacking) - 5} more" if len(lacking) > 5 else "")
                 count = f"{len(lacking)} distinct node{'s' if len(lacking) > 1 else ''}"
-                self._unmeasured.append(f"{target.name}: no time was left for {count} ({shown}); raise the budget")
+                self._unmeasured.append(f"{target.name}: {NO_TIME} for {count} ({shown}); raise the budget")
             if target.name not in self._calls:
                 self._unmeasured.append(
                     f"{target.name}: an empty call was not timed; {_USUAL_CALL_S * 1e6:g} us is assumed"
@@ -284,7 +284,7 @@ class Profiler:
         if times is None:
             reason = trial.answer.reason if trial is not None else ""
             return WholeTime(
-                target=name, reason=reason or "no time was left", nodes_s=None if nodes_s is None else nodes_s + call_s
+                target=name, reason=reason or NO_TIME, nodes_s=None if nodes_s is None else nodes_s + call_s
             )
         factor = max(times.median_s - call_s, 0.0) / nodes_s if nodes_s else 1.0
         return WholeTime(

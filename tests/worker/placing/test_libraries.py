@@ -103,6 +103,7 @@ def test_libraries__native_kernels_leave_the_switch_as_it_was(registry, lowered,
     assert torch.backends.mkldnn.enabled is before
 
 
+# https://github.com/microsoft/onnxruntime/pull/13021: pools of two libraries fought for the same cores.
 def test_libraries__each_piece_has_its_own_threads(registry, lowered, tmp_path):
     model = lowered("Chain")
     library = usable(registry, "torch-onednn")
@@ -202,6 +203,7 @@ class FakeSession:
         return [Part(name, count) for name, count in self._shares]
 
 
+# https://github.com/microsoft/onnxruntime/issues/29669: a provider took 0.7 % of the nodes, and nobody was told.
 @pytest.mark.parametrize(
     ("shares", "providers", "reason"),
     [
@@ -237,6 +239,7 @@ def distribution(folder, name):
     (info / "top_level.txt").write_text("onnxruntime\n")
 
 
+# https://github.com/intel/onnxruntime/issues/865: of two distributions the last one wins.
 def test_environment__two_distributions_of_onnxruntime_are_an_error(monkeypatch, tmp_path):
     distribution(tmp_path / "a", "onnxruntime")
     monkeypatch.setattr("sys.path", [str(tmp_path / "a")])

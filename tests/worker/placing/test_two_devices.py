@@ -15,7 +15,7 @@ import torch
 from perfgate.pipeline import place_problem
 from perfgate.placement import exact
 from perfgate.records.placement import LATENCY, Device, Target
-from perfgate.records.placing import Build, Lowered, Part, ProfileNodes
+from perfgate.records.placing import NO_TIME, Build, Lowered, Part, ProfileNodes
 from perfgate.records.workload import Workload
 from perfgate.worker.placing import deploying
 from perfgate.worker.placing.deployed import placed
@@ -172,6 +172,7 @@ def test_place__a_mixed_plan_is_found_and_runs_in_order(device, lowered, tmp_pat
     assert "sigmoid" in device.EVENTS[2][1]
 
 
+# https://github.com/apache/tvm/pull/12105: without a cache of what was measured, compiling takes for ever.
 def test_profile__equal_nodes_are_timed_once(device, lowered):
     device.SLOWDOWN_S = 0
     model = lowered("Residual")
@@ -183,12 +184,13 @@ def test_profile__equal_nodes_are_timed_once(device, lowered):
     assert profiled.unmeasured == ()
 
 
+# https://github.com/apache/tvm/pull/12105: the budget of all measurements is kept.
 def test_profile__the_budget_is_kept_and_what_is_lacking_is_said(device, lowered):
     model = lowered("Residual")
     profiled = Profiler(model, Registry(torch_model=True), ProfileNodes(targets=(CPU, SIM), budget_s=0.0)).run()
     assert profiled.times == ()
     assert any("no time was left for 4 distinct nodes" in one for one in profiled.unmeasured)
-    assert all(one.seconds is None and one.reason == "no time was left" for one in profiled.wholes)
+    assert all(one.seconds is None and one.reason == NO_TIME for one in profiled.wholes)
 
 
 def test_profile__only_some_nodes(device, lowered):
