@@ -160,8 +160,8 @@ def measure(plan: Plan) -> float:
     begun = time.monotonic()
     missing = [
         (model, threads)
-        for model in plan.models
         for threads in plan.threads
+        for model in plan.models
         if not (plan.measured(model, threads) / "measurements.json").exists()
     ]
     if not missing:

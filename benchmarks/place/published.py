@@ -28,7 +28,7 @@ from benchmarks.place.workloads import Workload, ids, number, unsupported, workl
 from benchmarks.tables import print_table
 from perfgate.placement import evaluate
 from perfgate.placement.search import search
-from perfgate.records.placement import Placement, Problem
+from perfgate.records.placement import Placement, Problem, Single
 
 SECONDS = 60.0
 RIVAL_SECONDS = 10.0
@@ -169,7 +169,11 @@ def _partly_unsupported(found: Sequence[Workload], seconds: float, rival: float,
 def _alone(placement: Placement) -> tuple[str, str]:
     """All on the processor, and on one accelerator (they are alike)."""
     first, second = placement.singles[:2]
-    return tuple("does not fit" if one.value is None else f"{one.value:.3f}" for one in (first, second))  # type: ignore[return-value]
+    return _fits(first), _fits(second)
+
+
+def _fits(single: Single) -> str:
+    return "does not fit" if single.value is None else f"{single.value:.3f}"
 
 
 def _known(one: Workload, column: str) -> str:

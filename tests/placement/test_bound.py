@@ -14,9 +14,7 @@ from perfgate.placement.compiled import compiled
 from perfgate.placement.prefix import Prefix
 from perfgate.placement.symmetry import Equals
 from perfgate.records.placement import (
-    IN_TURN,
     LATENCY,
-    MEMORY,
     SIDE_BY_SIDE,
     THROUGHPUT,
     Border,
@@ -25,8 +23,8 @@ from perfgate.records.placement import (
     Problem,
     Target,
 )
+from tests.placement.searched import KINDS
 
-KINDS = [(LATENCY, IN_TURN), (THROUGHPUT, IN_TURN), (MEMORY, IN_TURN), (LATENCY, SIDE_BY_SIDE), (MEMORY, SIDE_BY_SIDE)]
 LONG_S = 60.0
 
 

@@ -15,7 +15,6 @@ from perfgate.errors import UsageError
 from perfgate.placement import evaluate, exact
 from perfgate.placement.labels import undominated
 from perfgate.records.placement import (
-    IN_TURN,
     LATENCY,
     MEMORY,
     SIDE_BY_SIDE,
@@ -27,8 +26,8 @@ from perfgate.records.placement import (
     Problem,
     Target,
 )
+from tests.placement.searched import KINDS
 
-KINDS = [(LATENCY, IN_TURN), (THROUGHPUT, IN_TURN), (MEMORY, IN_TURN), (LATENCY, SIDE_BY_SIDE), (MEMORY, SIDE_BY_SIDE)]
 LONG_S = 20.0
 
 

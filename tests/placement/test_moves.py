@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from benchmarks.place import instances
 from perfgate.placement.annealing import Journal, apply, descend
 from perfgate.placement.clusters import clusters
 from perfgate.placement.compiled import compiled
@@ -11,7 +12,6 @@ from perfgate.placement.moves import WEIGHTS, Moves
 from perfgate.placement.orders import as_listed
 from perfgate.placement.states import state
 from perfgate.records.placement import THROUGHPUT
-from tests.placement.searched import random_problem
 from tests.placement.test_segments import graph
 
 
@@ -19,7 +19,7 @@ def test_propose__every_kind_is_drawn_and_keeps_support():
     seen: dict[str, int] = {}
     for seed in range(20):
         draw = random.Random(seed)
-        read = compiled(random_problem(seed, THROUGHPUT, "in turn", nodes=14))
+        read = compiled(instances.draw(seed, objective=THROUGHPUT, nodes=14))
         targets = [draw.choice(allowed) for allowed in read.allowed]
         moves = Moves(read, draw, [as_listed(read)], clusters(read, draw))
         if not moves.any:

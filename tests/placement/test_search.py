@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.place import instances
 from perfgate.errors import UsageError
 from perfgate.placement import evaluate
 from perfgate.placement.search import search
 from perfgate.records.placement import LATENCY, MEMORY, THROUGHPUT, Border, Device, Improvement, Node, Problem, Target
-from tests.placement.searched import KINDS, random_problem
+from tests.placement.searched import KINDS
 
 CPU, GPU = "cpu", "gpu"
 
@@ -52,7 +53,7 @@ def best(problem: Problem) -> float:
 @pytest.mark.parametrize(("objective", "order"), KINDS)
 def test_search__finds_the_optimum_of_small_problems(objective, order):
     for seed in range(6):
-        problem = random_problem(seed, objective, order, nodes=6)
+        problem = instances.draw(seed, objective=objective, order=order, nodes=6)
         found = search(problem, seed=seed, time_limit_s=60, max_evaluations=4000)
         expected = best(problem)
         assert evaluate.value(problem, found.targets) == found.value
@@ -65,7 +66,7 @@ def test_search__finds_the_optimum_of_small_problems(objective, order):
 @pytest.mark.parametrize(("objective", "order"), KINDS)
 def test_search__more_memory_and_one_more_target_never_worsen_the_answer(objective, order):
     for seed in range(3):
-        problem = random_problem(seed, objective, order, nodes=5)
+        problem = instances.draw(seed, objective=objective, order=order, nodes=5)
         wide = replace(problem, devices=tuple(replace(one, memory_bytes=None) for one in problem.devices))
         more = replace(
             problem,
@@ -80,7 +81,7 @@ def test_search__more_memory_and_one_more_target_never_worsen_the_answer(objecti
 
 
 def test_search__same_seed_and_evaluations_give_the_same_answer():
-    problem = random_problem(3, THROUGHPUT, "in turn", nodes=14)
+    problem = instances.draw(3, objective=THROUGHPUT, nodes=14)
     one, other = (search(problem, seed=5, max_evaluations=1500, time_limit_s=600) for _ in range(2))
     assert one.targets == other.targets
     assert [step.value for step in one.history] == [step.value for step in other.history]
@@ -91,7 +92,7 @@ def test_search__same_seed_and_evaluations_give_the_same_answer():
 # https://github.com/microsoft/onnxruntime/issues/8812: a provider that took no operator made a run 2.4 times slower.
 def test_search__a_target_that_takes_nothing_changes_nothing():
     for seed in range(6):
-        problem = random_problem(seed, LATENCY, "in turn", nodes=6)
+        problem = instances.draw(seed, objective=LATENCY, nodes=6)
         more = replace(
             problem,
             targets=(*problem.targets, Target(name="useless", library="useless", device=problem.devices[0].name)),

@@ -5,10 +5,11 @@ import random
 
 import pytest
 
+from benchmarks.place import instances
 from perfgate.placement import evaluate
 from perfgate.placement.compiled import compiled
 from perfgate.placement.states import state
-from tests.placement.searched import KINDS, random_problem
+from tests.placement.searched import KINDS
 
 
 @pytest.mark.parametrize(("objective", "order"), KINDS)
@@ -16,7 +17,7 @@ def test_state__after_random_moves_has_the_value_of_the_definition(objective, or
     feasible = 0
     for seed in range(60):
         draw = random.Random(seed)
-        problem = random_problem(seed, objective, order, nodes=14)
+        problem = instances.draw(seed, objective=objective, order=order, nodes=14)
         read = compiled(problem)
         found = state(read, [draw.choice(allowed) for allowed in read.allowed])
         for _ in range(12):
@@ -33,7 +34,7 @@ def test_state__after_random_moves_has_the_value_of_the_definition(objective, or
 def test_state__reset_is_as_good_as_a_new_one(objective, order):
     for seed in range(10):
         draw = random.Random(seed)
-        read = compiled(random_problem(seed, objective, order))
+        read = compiled(instances.draw(seed, objective=objective, order=order, nodes=8))
         one, other = ([draw.choice(allowed) for allowed in read.allowed] for _ in range(2))
         found = state(read, one, scale=7.0)
         found.reset(other)
