@@ -92,21 +92,16 @@ def show(console: Console, found: Placed, out: Path | None) -> None:
 def _verdict(found: Placed, plan: PlacementPlan) -> list[str]:
     """What is recommended, and on which grounds."""
     alone = f"{plan.best_single} alone {_time(plan.single_s)}"
-    if plan.objective == THROUGHPUT:
-        single = next((one for one in found.candidates if one.single), None)
-        mixed = next((one for one in found.candidates if not one.single), single)
-        load = f"The busiest device works {_time(mixed.value if mixed else None)} on a request by the cost model"
-        against = f", with all on {single.name} {_time(single.value)}" if single and mixed is not single else ""
-        return [f"{plan.model}: {placements.words(plan)}", f"{load}{against}; not timed"]
+    each = "request of a pipeline" if plan.objective == THROUGHPUT else "step"
     if not plan.recommended:
-        return [f"{plan.model}: all on {plan.best_single}, {_time(plan.single_s)} a step", _why(found)]
+        return [f"{plan.model}: all on {plan.best_single}, {_time(plan.single_s)} a {each}", _why(found)]
     lines = [f"{plan.model}: {placements.words(plan)}"]
     if plan.faster is None:
         runs = any(one.seconds is not None for one in found.profiled.wholes)
         why = "no target keeps the limits alone" if runs else "no library runs the whole model"
-        return [*lines, f"{_time(plan.measured_s)} a step measured ({_time(plan.predicted_s)} predicted); {why}"]
+        return [*lines, f"{_time(plan.measured_s)} a {each} measured ({_time(plan.predicted_s)} predicted); {why}"]
     low, high = (units.percent(end, sign=True) for end in plan.faster)
-    step = f"{_time(plan.measured_s)} a step measured ({_time(plan.predicted_s)} predicted)"
+    step = f"{_time(plan.measured_s)} a {each} measured ({_time(plan.predicted_s)} predicted)"
     lines.append(f"{step}, {alone}: {low} to {high}")
     if plan.objective == MEMORY:
         most, *others = (one.value for one in found.candidates)

@@ -24,6 +24,9 @@ from perfgate.records.workload import ModelSpec, Workload
 _WORTH_MEASURING = 0.005
 # Of the budget, for each comparison at least: profiling may have taken longer than it should.
 _LEAST_RACE = 0.25
+# Requests that go through a pipeline one after another as one step: so many that filling it hardly counts, and fewer
+# where a step would take more than a second.
+_FEW, _MANY, _LONGEST_STEP_S = 4, 16, 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +156,9 @@ def raced(
 ) -> tuple[Candidate, ...]:
     """Every candidate against the best single target, within what is left of the budget.
 
-    One request at a time is what is timed.
+    One request at a time is what is timed; for throughput, many through the pipeline.
     """
-    if request.objective == THROUGHPUT or not candidates or not candidates[0].single:
+    if not candidates or not candidates[0].single:
         return tuple(candidates)
     first, *others = candidates
     found = [first]
@@ -172,12 +175,19 @@ def raced(
                 run_dir=folder / f"race-{number}",
                 budget_s=max(left, _LEAST_RACE * request.budget_s),
                 ports=ports,
+                requests=_requests(request, first),
             )
         except MeasuringError as error:
             found.append(replace(one, problem=str(error)))
         else:
             found.append(replace(one, raced=result))
     return tuple(found)
+
+
+def _requests(request: PlaceRequest, single: Candidate) -> int:
+    if request.objective != THROUGHPUT:
+        return 1
+    return max(_FEW, min(_MANY, int(_LONGEST_STEP_S / single.predicted_s))) if single.predicted_s else _MANY
 
 
 def _timed_on(request: PlaceRequest) -> str:
@@ -193,11 +203,11 @@ def chosen(request: PlaceRequest, candidates: Sequence[Candidate], best: WholeTi
 
 
 def advised(request: PlaceRequest, candidates: Sequence[Candidate], best: WholeTime | None) -> PlacementPlan | None:
-    """What to deploy: the same where it is recommended, or cannot be measured; else the best single target's plan."""
+    """What to deploy: the same where it is recommended; else the best single target's plan."""
     found = _best(request, candidates)
     if found is None:
         return None
-    if request.objective != THROUGHPUT and not _recommended(request, found, candidates):
+    if not _recommended(request, found, candidates):
         found = candidates[0]
     return _plan(request, found, candidates, best)
 

@@ -37,13 +37,17 @@ def ready():
     folder = pathlib.Path(__file__).resolve().parent
     model = placed.load(folder)
     inputs, _ = placed.stored(folder, model.interface["framework"])
-    return lambda: model.flat(inputs)
+    requests = {requests}
+    if requests == 1:
+        return lambda: model.flat(inputs)
+    return lambda: list(model.flat_stream([inputs] * requests))
 '''
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raced:
-    """``plan_s`` and ``other_s``: median steps in seconds; ``low_s``, ``high_s``: the plan's, by the pairs' interval.
+    """``plan_s`` and ``other_s``: median seconds of a request; ``low_s``, ``high_s``: the plan's, by the interval of
+    the pairs.
 
     ``faster``: 95 % interval of plan over other, minus 1. ``certain``: the plan gains at least ``LEAST_GAIN``, at the
     error rate of a gate.
@@ -59,12 +63,24 @@ class Raced:
 
 
 def race(
-    plan: Path, other: Path, *, python: str, device: str, threads: int, run_dir: Path, budget_s: float, ports: Ports
+    plan: Path,
+    other: Path,
+    *,
+    python: str,
+    device: str,
+    threads: int,
+    run_dir: Path,
+    budget_s: float,
+    ports: Ports,
+    requests: int = 1,
 ) -> Raced:
     """The other folder is judged against the plan as a pull request against its base: red: the plan is faster.
 
-    Raises MeasuringError where one of them does not run.
+    ``requests``: of one step, one after another through the pipeline; filling and emptying it counts. Raises
+    MeasuringError where one of them does not run.
     """
+    for folder in (plan, other):
+        (folder / f"{_MODULE}.py").write_text(_TEXT.replace("{requests}", str(requests)), encoding="utf-8")
     sides = {BASE: _side(BASE, plan, python, threads), HEAD: _side(HEAD, other, python, threads)}
     spec = ModelSpec(name="placement", entry=f"{_MODULE}:ready", modes=("infer",), device=(device,))
     (workload,) = spec.workloads
@@ -87,11 +103,11 @@ def race(
                 msg = f"the deployed model of {sides[name].checkout} does not run: {failure.message}"
                 raise MeasuringError(msg)
         (evidence,) = session.compare([work], test, budget_s)
-    return judged(evidence, alpha=test.alpha, looks=test.looks)
+    return judged(evidence, alpha=test.alpha, looks=test.looks, requests=requests)
 
 
-def judged(evidence: WorkloadEvidence, *, alpha: float, looks: tuple[int, ...]) -> Raced:
-    """Pairs of plan (base) and other (head). Raises MeasuringError where there are too few."""
+def judged(evidence: WorkloadEvidence, *, alpha: float, looks: tuple[int, ...], requests: int = 1) -> Raced:
+    """Pairs of plan (base) and other (head), each step of ``requests``. Raises MeasuringError where they are too few."""
     ratios = pair_statistics.log_ratios(evidence.pairs, "latency")
     if len(ratios) < sequential.MIN_PAIRS:
         failed = next((side.failure for side in (evidence.base, evidence.head) if side.failure), None)
@@ -99,7 +115,7 @@ def judged(evidence: WorkloadEvidence, *, alpha: float, looks: tuple[int, ...]) 
         msg = f"the placement could not be measured: {why}; raise the budget"
         raise MeasuringError(msg)
     found = sequential.decide(ratios, tolerance=LEAST_GAIN, alpha=alpha, looks=looks, final=True)
-    plan, other = (median(values) / 1e9 for values in pair_statistics.side_values(evidence.pairs, "latency"))
+    plan, other = (median(values) / requests / 1e9 for values in pair_statistics.side_values(evidence.pairs, "latency"))
     low, high = found.ci_low or math.nan, found.ci_high or math.nan
     spread = math.sqrt(high / low)
     return Raced(
@@ -114,6 +130,5 @@ def judged(evidence: WorkloadEvidence, *, alpha: float, looks: tuple[int, ...]) 
 
 
 def _side(name: str, folder: Path, python: str, threads: int) -> Side:
-    (folder / f"{_MODULE}.py").write_text(_TEXT, encoding="utf-8")
     config = SideConfig(source="placement", models={}, pythonpath=(".",), threads=threads)
     return Side(name=name, checkout=folder, repository=folder, python=python, config=config)

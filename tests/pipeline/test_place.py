@@ -164,7 +164,7 @@ def test_place__wrong_arguments_say_what_to_write(searched, arguments, expected)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--objective", "throughput", "--threads", "1,2"), "by the cost model"),
+        (("--objective", "throughput", "--threads", "1,2"), "a request of a pipeline"),
         (("--objective", "memory", "--max-step-time", "10s", "--threads", "1"), "holds less on any device"),
         (("--memory", "cpu=1KiB", "--threads", "1"), "No placement keeps the limits: cpu: its nodes hold"),
     ],

@@ -13,7 +13,7 @@ from perfgate.pipeline import place_candidates, place_measure, place_problem
 from perfgate.pipeline.place_candidates import Candidate, PlaceRequest
 from perfgate.pipeline.place_measure import Raced
 from perfgate.pipeline.request import Ports
-from perfgate.records.placement import MEMORY, THROUGHPUT, Device, Piece, Placement, PlacementPlan, Problem
+from perfgate.records.placement import LATENCY, MEMORY, THROUGHPUT, Device, Piece, Placement, PlacementPlan, Problem
 from perfgate.records.placing import Build, Built, Part, WholeTime
 from perfgate.records.protocol import Failed
 from perfgate.records.workload import ModelSpec, SideConfig
@@ -167,12 +167,16 @@ def test_advised__is_the_best_single_target_unless_the_other_is_recommended():
     assert place_candidates.advised(request(), [], BEST) is None
 
 
-def test_advised__what_cannot_be_timed_is_by_the_cost_model():
+def test_advised__a_pipeline_has_to_be_measured_too():
     posed = replace(POSED, objective=THROUGHPUT)
     found, _ = deployed(Placement(targets=(0, 0, 1), value=2.0), posed=posed, objective=THROUGHPUT)
     plan = place_candidates.advised(request(objective=THROUGHPUT), found, BEST)
     assert plan is not None
-    assert (len(plan.pieces), plan.recommended) == (2, False)
+    assert (len(plan.pieces), plan.recommended) == (1, False)
+    sure = [found[0], replace(found[1], raced=raced(-0.2, -0.1, certain=True))]
+    plan = place_candidates.advised(request(objective=THROUGHPUT), sure, BEST)
+    assert plan is not None
+    assert (len(plan.pieces), plan.recommended) == (2, True)
 
 
 def test_deployed__where_no_target_keeps_the_limits_alone_the_answer_is_all_there_is():
@@ -215,14 +219,22 @@ def test_deployed__what_holds_as_much_as_the_best_single_target_is_not_worth_mea
     assert [one.single for one in found] == [True]
 
 
-def test_raced__what_is_pipelined_is_not_timed_one_request_at_a_time(monkeypatch):
-    def never(*_: object, **__: object) -> Raced:
-        raise AssertionError
+@pytest.mark.parametrize(
+    ("objective", "step_s", "requests"),
+    [(LATENCY, 0.01, 1), (THROUGHPUT, 0.01, 16), (THROUGHPUT, 0.1, 10), (THROUGHPUT, 9.0, 4)],
+)
+def test_raced__what_is_pipelined_is_timed_with_many_requests(monkeypatch, objective, step_s, requests):
+    asked = []
 
-    monkeypatch.setattr(place_measure, "race", never)
-    found, _ = deployed(Placement(targets=(0, 0, 1), value=2.0), objective=THROUGHPUT)
-    asked = request(objective=THROUGHPUT)
-    assert [one.raced for one in place_candidates.raced(asked, found, Path(), PORTS, until=0.0)] == [None, None]
+    def race(*_: object, **fields: Any) -> Raced:
+        asked.append(fields["requests"])
+        return raced(-0.2, -0.1, certain=True)
+
+    monkeypatch.setattr(place_measure, "race", race)
+    found, _ = deployed(Placement(targets=(0, 0, 1), value=2.0), objective=objective)
+    found = [replace(found[0], predicted_s=step_s), found[1]]
+    place_candidates.raced(request(objective=objective), found, Path(), PORTS, until=0.0)
+    assert asked == [requests]
 
 
 def test_raced__each_against_the_first_within_what_is_left(monkeypatch):

@@ -34,6 +34,13 @@ def test_judged__certainly_faster_and_by_how_much():
     assert found.low_s < found.plan_s < found.high_s
 
 
+def test_judged__a_step_of_many_requests_is_told_by_request():
+    one, many = (judged(evidence(2e6, 2.5e6, 12), alpha=0.01, looks=LOOKS, requests=count) for count in (1, 16))
+    assert many.plan_s == pytest.approx(one.plan_s / 16)
+    assert many.low_s == pytest.approx(one.low_s / 16)
+    assert many.faster == one.faster
+
+
 @pytest.mark.parametrize(("plan", "other"), [(2e6, 2e6), (2.5e6, 2e6), (2e6, 2.005e6)])
 def test_judged__equal_slower_or_hardly_faster_is_not_certain(plan, other):
     assert not judged(evidence(plan, other, 12), alpha=0.01, looks=LOOKS).certain

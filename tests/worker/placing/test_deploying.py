@@ -158,6 +158,56 @@ def test_build__results_are_not_overwritten_by_the_next_call(registry, lowered, 
     assert torch.equal(first, kept)
 
 
+def test_stream__results_are_those_of_calls_in_their_order(registry, lowered, tmp_path):
+    model = lowered("Chain")
+    # The first piece runs for the next request before the last one has read what it made for this one.
+    mixed(model, registry, tmp_path / "plan")
+    deployed = placed.load(tmp_path / "plan")
+    module, (x,), _ = models.made("Chain")
+    requests = [x * number for number in range(1, 9)]
+    for ahead in (0, 1, 20):
+        got = list(deployed.stream(iter(requests), ahead))
+        with torch.no_grad():
+            torch.testing.assert_close(got, [module(one) for one in requests], rtol=1e-3, atol=1e-5)
+    assert list(deployed.stream([])) == []
+
+
+def test_stream__keyword_arguments_are_those_of_all_requests(registry, lowered, tmp_path):
+    mixed(lowered("Attention"), registry, tmp_path / "plan")
+    deployed = placed.load(tmp_path / "plan")
+    module, (x,), kwargs = models.made("Attention")
+    got = list(deployed.stream([(x,), (x * 2,)], **kwargs))
+    with torch.no_grad():
+        torch.testing.assert_close(got, [module(x, **kwargs), module(x * 2, **kwargs)], rtol=1e-3, atol=1e-5)
+
+
+def test_stream__a_bad_request_is_told_and_one_may_leave_early(registry, lowered, tmp_path):
+    mixed(lowered("Chain"), registry, tmp_path / "plan")
+    deployed = placed.load(tmp_path / "plan")
+    _, (x,), _ = models.made("Chain")
+    with pytest.raises(placed.PlacedError, match="this plan was made for"):
+        list(deployed.stream([x, x[:1]]))
+    results = deployed.stream(x for _ in range(1000))
+    assert next(results).shape == x.shape
+    results.close()
+    with torch.no_grad():
+        torch.testing.assert_close(deployed(x), models.made("Chain")[0](x), rtol=1e-3, atol=1e-5)
+
+
+def test_stream__what_fails_in_a_piece_is_raised(registry, lowered, tmp_path):
+    mixed(lowered("Chain"), registry, tmp_path / "plan")
+    deployed = placed.load(tmp_path / "plan")
+    _, (x,), _ = models.made("Chain")
+
+    def broken(values):
+        message = "no memory"
+        raise RuntimeError(message)
+
+    deployed.runners[1].run = broken
+    with pytest.raises(RuntimeError, match="no memory"):
+        list(deployed.stream([x] * 5))
+
+
 def test_build__parts_have_to_be_in_order_and_complete(registry, lowered, tmp_path):
     model = lowered("Chain")
     name = targets(registry)[0].name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -94,6 +95,39 @@ def test_build__a_value_for_two_pieces_is_sent_once(device, lowered, tmp_path):
     device.EVENTS.clear()
     deployed(torch.ones(3, 3))
     assert [kind for kind, _ in device.EVENTS] == ["upload", "run", "run", "download", "download"]
+
+
+def test_stream__each_device_works_on_another_request(device, lowered, tmp_path):
+    model = lowered("Chain")
+    parts = (Part(target="simulated", nodes=(0, 1, 2)), Part(target="host", nodes=(3,)))
+    deploying.build(
+        model,
+        Registry(torch_model=True),
+        Build(parts=parts, targets=(CPU, SIM), folder=str(tmp_path / "plan")),
+        WORKLOAD,
+    )
+    deployed = placed.load(tmp_path / "plan")
+    module, (x,), _ = models.made("Chain")
+    first, last = deployed.runners
+    begun = threading.Event()
+    runs, goes_on = first.run, last.run
+    calls = []
+
+    def on_device(values):
+        calls.append("device")
+        if len(calls) == 2:
+            begun.set()
+        return runs(values)
+
+    def on_host(values):
+        # Of the first request: the device has to begin with the second one before this ends.
+        assert begun.wait(60)
+        return goes_on(values)
+
+    first.run, last.run = on_device, on_host
+    requests = [x * number for number in range(1, 5)]
+    with torch.no_grad():
+        torch.testing.assert_close(list(deployed.stream(requests)), [module(one) for one in requests])
 
 
 def test_build__the_folder_loads_the_package_by_itself(device, lowered, tmp_path):

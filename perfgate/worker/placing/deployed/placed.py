@@ -1,7 +1,8 @@
 """Floor 3, worker. Runs a model in pieces, each in its own library: the entry of a deployed folder. No perfgate.
 
-``load(folder) -> callable`` with the model's own arguments and results. ``python placed.py --check`` runs the stored
-inputs, compares with the stored reference and prints the time of a call.
+``load(folder) -> callable`` with the model's own arguments and results; its ``stream`` answers many requests, each
+device at work on another one. ``python placed.py --check`` runs the stored inputs, compares with the stored reference
+and prints the time of a call.
 
 In: ``plan.json`` (the pieces in order), ``interface.json`` (arguments, results, loaders), ``pieces/``.
 """
@@ -16,7 +17,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ class Placed:
         self._steps = steps(self.plan["inputs"], self.plan["pieces"], self.plan["outputs"])
         self._guarded = any(runner.reuses for runner in self.runners)
         self._home = self._make_home(package)
+        self._pipeline = importlib.import_module(f"{package}.pipeline")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The model's results. Raises PlacedError where arguments are not those that the plan was made for."""
@@ -47,23 +49,61 @@ class Placed:
         self._check(given)
         return unflatten(self.interface["results"], self.flat(given))
 
+    def stream(self, requests: Iterable[Any], ahead: int = 0, **kwargs: Any) -> Iterator[Any]:
+        """Results of many requests in their order, each device at work on another one of them.
+
+        A request is the model's only positional argument, or a tuple of them; ``kwargs`` are those of all. ``ahead``:
+        how many are on their way at most; 0: twice as many as there are devices. Raises PlacedError as a call does.
+        """
+
+        def flattened() -> Iterator[list[Any]]:
+            for request in requests:
+                args = list(request) if isinstance(request, tuple) else [request]
+                given = flatten(self.interface["arguments"], {"args": args, "kwargs": kwargs})
+                self._check(given)
+                yield given
+
+        for found in self.flat_stream(flattened(), ahead):
+            yield unflatten(self.interface["results"], found)
+
+    def flat_stream(self, requests: Iterable[Sequence[Any]], ahead: int = 0) -> Iterator[list[Any]]:
+        """The same from flat lists of tensors to flat lists."""
+        devices = {piece["device"] for piece in self.plan["pieces"]}
+        return iter(self._pipeline.stream(self, requests, ahead or 2 * len(devices)))
+
     def flat(self, given: Sequence[Any]) -> list[Any]:
-        """The same from a flat list of tensors to a flat list."""
-        slots: list[Any] = [None] * self._steps.slots
+        """The results of a call, from a flat list of tensors to a flat list."""
+        course = self.begin(given)
+        for place in range(len(self.runners)):
+            self.advance(course, place)
+        return self.finish(course)
+
+    def begin(self, given: Sequence[Any], *, keeps: bool = False) -> Course:
+        """A request before its first piece. ``keeps``: another one may be on its way before this one ends."""
+        course = Course(self._steps.slots, keeps=keeps)
         for slot, value in zip(self._steps.inputs, given, strict=True):
-            slots[slot] = {"": value}
-        reused: set[int] = set()
-        for place, (reads, makes, last) in enumerate(self._steps.pieces):
-            runner = self.runners[place]
-            made = runner.run([_placed(slots[slot], runner) for slot in reads])
-            if self._guarded and runner.reuses:
-                reused.update(map(_address, made))
-            for slot, value in zip(makes, made, strict=True):
-                slots[slot] = {runner.memory: value}
-            for slot in last:
-                slots[slot] = None
-        results = [self._home(slots[slot]) for slot in self._steps.outputs]
-        return [_own(value) if self._guarded and _address(value) in reused else value for value in results]
+            course.slots[slot] = {"": value}
+        return course
+
+    def advance(self, course: Course, place: int) -> None:
+        """Run the piece with this number."""
+        reads, makes, last = self._steps.pieces[place]
+        runner = self.runners[place]
+        made = runner.run([_placed(course.slots[slot], runner) for slot in reads])
+        if self._guarded and runner.reuses:
+            if course.keeps:
+                made = [_own(value) for value in made]
+            else:
+                course.reused.update(map(_address, made))
+        for slot, value in zip(makes, made, strict=True):
+            course.slots[slot] = {runner.memory: value}
+        for slot in last:
+            course.slots[slot] = None
+
+    def finish(self, course: Course) -> list[Any]:
+        """The results, after the last piece."""
+        results = [self._home(course.slots[slot]) for slot in self._steps.outputs]
+        return [_own(value) if self._guarded and _address(value) in course.reused else value for value in results]
 
     def _runner(self, number: int, package: str) -> Any:
         piece = self.plan["pieces"][number]
@@ -101,6 +141,15 @@ class Placed:
                     f"{wanted['dtype']}{wanted['shape']}: make another plan for that"
                 )
                 raise PlacedError(message)
+
+
+class Course:
+    """One request on its way: values by slot, in each memory where they are; addresses that the next call reuses."""
+
+    def __init__(self, slots: int, *, keeps: bool) -> None:
+        self.slots: list[Any] = [None] * slots
+        self.keeps = keeps
+        self.reused: set[int] = set()
 
 
 class Steps:
