@@ -107,7 +107,7 @@ def race(
 
 
 def judged(evidence: WorkloadEvidence, *, alpha: float, looks: tuple[int, ...], requests: int = 1) -> Raced:
-    """Pairs of plan (base) and other (head), each step of ``requests``. Raises MeasuringError where they are too few."""
+    """Pairs of plan (base) and other (head), each of ``requests``. Raises MeasuringError where they are too few."""
     ratios = pair_statistics.log_ratios(evidence.pairs, "latency")
     if len(ratios) < sequential.MIN_PAIRS:
         failed = next((side.failure for side in (evidence.base, evidence.head) if side.failure), None)
