@@ -57,7 +57,7 @@ class Quiet(Progress):
 
 
 def run(names: Sequence[str], budget_s: float) -> int:
-    """The table, row by row as they come."""
+    """The table; each row also on standard error as it comes."""
     rows: list[tuple[str, ...]] = []
     errors: list[float] = []
     slower: list[str] = []
@@ -72,6 +72,7 @@ def run(names: Sequence[str], budget_s: float) -> int:
                 rows.append((name, "", "", "", "", "", "", str(error).splitlines()[0][:80]))
                 continue
             rows.append(_row(name, found))
+            print("; ".join(rows[-1]), f"({units.wall_clock(found.seconds)})", file=sys.stderr, flush=True)
             plan = found.plan
             if plan is None or not plan.measured_s or not plan.predicted_s:
                 continue
@@ -79,7 +80,6 @@ def run(names: Sequence[str], budget_s: float) -> int:
             faster += bool(plan.recommended and plan.faster and median(plan.faster) <= -GAIN)
             if plan.recommended and plan.faster and plan.faster[0] > 0:
                 slower.append(name)
-            print(f"{name}: done in {units.wall_clock(found.seconds)}", file=sys.stderr, flush=True)
     header = ("model", "nodes", "best single", "its step", "predicted", "measured", "against the single", "placement")
     print_table(header, rows)
     close = sum(error <= CLOSE for error in errors)

@@ -94,7 +94,10 @@ def _verdict(found: Placed, plan: PlacementPlan) -> list[str]:
     alone = f"{plan.best_single} alone {_time(plan.single_s)}"
     each = "request of a pipeline" if plan.objective == THROUGHPUT else "step"
     if not plan.recommended:
-        return [f"{plan.model}: all on {plan.best_single}, {_time(plan.single_s)} a {each}", _why(found)]
+        single = f"{_time(plan.single_s)} a {each}"
+        if any(one.raced is not None for one in found.candidates):
+            single += f" measured ({_time(found.candidates[0].predicted_s)} predicted)"
+        return [f"{plan.model}: all on {plan.best_single}, {single}", _why(found)]
     lines = [f"{plan.model}: {placements.words(plan)}"]
     if plan.faster is None:
         runs = any(one.seconds is not None for one in found.profiled.wholes)
@@ -113,7 +116,8 @@ def _verdict(found: Placed, plan: PlacementPlan) -> list[str]:
 
 def _why(found: Placed) -> str:
     objective = found.problem.objective
-    others = [one for one in found.candidates[1:] if one.raced is not None]
+    mixed = [one for one in found.candidates[1:] if not one.runner_up]
+    others = [one for one in mixed if one.raced is not None]
     if objective == MEMORY:
         return (
             "The best mixed placement does not certainly keep the limit of the step when measured"
@@ -124,7 +128,7 @@ def _why(found: Placed) -> str:
         return (
             f"The best mixed placement ({_time(others[0].predicted_s)} predicted) is not certainly faster when measured"
         )
-    if len(found.candidates) > 1:
+    if mixed:
         return "The best mixed placement was not measured, so it is not recommended"
     return "No mixed placement is predicted to be faster"
 
@@ -173,6 +177,7 @@ def _candidates(found: Placed) -> Table:
     table = Table(title="Deployed and measured", title_justify="left", box=None, pad_edge=False)
     for name in ("Candidate", "Pieces", "Predicted", "Measured", "Against the single", "Difference"):
         table.add_column(name, justify="left" if name == "Candidate" else "right")
+    against = next((one.raced.other_s for one in found.candidates if one.raced is not None), None)
     for one in found.candidates:
         raced = one.raced
         change = "" if raced is None else " to ".join(units.percent(end, sign=True) for end in raced.faster)
@@ -181,7 +186,7 @@ def _candidates(found: Placed) -> Table:
             Text(plain(one.name)),
             str(len(one.parts)),
             _time(one.predicted_s),
-            "" if raced is None else _time(raced.plan_s),
+            _time(against) if one.single else "" if raced is None else _time(raced.plan_s),
             change,
             "" if difference is None else f"{difference:.1e}",
         )

@@ -57,7 +57,8 @@ class Candidate:
     """A placement that was deployed. ``raced``: against the best single target; None: not, as ``problem`` says.
 
     ``predicted_s``: of a step by the cost model, for throughput of the device that is busy longest. ``value``: of the
-    objective. ``single``: it is the best single target. ``folder``: where it was deployed.
+    objective. ``single``: it is the best single target; ``runner_up``: the second best, which is measured where nothing
+    mixed is worth it. ``folder``: where it was deployed.
     """
 
     name: str
@@ -66,9 +67,14 @@ class Candidate:
     built: Built
     value: float = 0.0
     single: bool = False
+    runner_up: bool = False
     folder: Path = field(default_factory=Path)
     raced: Raced | None = None
     problem: str = ""
+
+
+# Name, parts, predicted seconds of a step, and value of the objective.
+_Wanted = tuple[str, tuple[Part, ...], float, float]
 
 
 def deployed(
@@ -82,9 +88,10 @@ def deployed(
     ports: Ports,
 ) -> tuple[list[Candidate], list[str]]:
     """The best single target first (None: none keeps the limits), then what the search found, as far as it promises to
-    be better; and what is wrong with those that could not be deployed. Raises WorkerFailed where none could.
+    be better, else the second best single target; and what is wrong with those that could not be deployed. Raises
+    WorkerFailed where none could.
     """
-    wanted = _wanted(request, posed, answers, best)
+    wanted = _wanted(request, posed, profiled, answers, best)
     found: list[Candidate] = []
     problems: list[str] = []
     for number, (name, parts, predicted_s, value) in enumerate(wanted):
@@ -114,6 +121,7 @@ def deployed(
                 built=built,
                 value=value,
                 single=single,
+                runner_up=not single and best is not None and name in {one.target for one in profiled.wholes},
                 folder=Path(request_.folder),
             )
         )
@@ -121,24 +129,38 @@ def deployed(
 
 
 def _wanted(
-    request: PlaceRequest, posed: Problem, answers: Sequence[Placement], best: WholeTime | None
-) -> list[tuple[str, tuple[Part, ...], float, float]]:
-    """Name, parts, predicted seconds of a step and value of what is to be deployed."""
-    wanted: list[tuple[str, tuple[Part, ...], float, float]] = []
+    request: PlaceRequest,
+    posed: Problem,
+    profiled: Profiled,
+    answers: Sequence[Placement],
+    best: WholeTime | None,
+) -> list[_Wanted]:
+    """What is to be deployed."""
     most = math.inf
+    wanted: list[_Wanted] = []
     if best is not None:
-        number = next(number for number, one in enumerate(posed.targets) if one.name == best.target)
-        whole = Part(target=best.target, nodes=tuple(range(len(posed.nodes))))
-        seconds = best.seconds or 0.0
-        value = seconds if request.objective == LATENCY else evaluate.value(posed, [number] * len(posed.nodes))
-        wanted.append((best.target, (whole,), seconds, value))
-        most = value * (1 - _WORTH_MEASURING)
+        wanted.append(_whole(request, posed, best))
+        most = wanted[0][-1] * (1 - _WORTH_MEASURING)
     for number, answer in enumerate(answers):
         if answer.value < most:
             wanted.append(
                 (f"placement {number + 1}", place_problem.parts(posed, answer), _step(posed, answer), answer.value)
             )
+    # With nothing to be compared with, the best single target would be neither measured deployed nor known to be it.
+    if best is not None and len(wanted) == 1 and request.objective != MEMORY:
+        others = [one for one in profiled.wholes if one.seconds is not None and one.target != best.target]
+        second = min(others, key=lambda one: one.seconds or 0.0, default=None)
+        if second is not None and math.isfinite((found := _whole(request, posed, second))[-1]):
+            wanted.append(found)
     return wanted
+
+
+def _whole(request: PlaceRequest, posed: Problem, one: WholeTime) -> _Wanted:
+    number = next(number for number, target in enumerate(posed.targets) if target.name == one.target)
+    everything = Part(target=one.target, nodes=tuple(range(len(posed.nodes))))
+    seconds = one.seconds or 0.0
+    value = seconds if request.objective == LATENCY else evaluate.value(posed, [number] * len(posed.nodes))
+    return one.target, (everything,), seconds, value
 
 
 def _step(posed: Problem, answer: Placement) -> float:
@@ -213,11 +235,16 @@ def advised(request: PlaceRequest, candidates: Sequence[Candidate], best: WholeT
 
 
 def _best(request: PlaceRequest, candidates: Sequence[Candidate]) -> Candidate | None:
-    others = [one for one in candidates if not one.single] or list(candidates)
+    others = [one for one in candidates if not one.single and not _beaten(one)] or list(candidates[:1])
     measured = [one for one in others if one.raced is not None]
     if request.objective == MEMORY:
         return min(measured or others, key=lambda one: one.value, default=None)
     return min(measured, key=lambda one: sum(one.raced.faster) if one.raced else 0.0, default=next(iter(others), None))
+
+
+def _beaten(one: Candidate) -> bool:
+    """The second best single target, which may turn out to be the best."""
+    return one.runner_up and (one.raced is None or not one.raced.certain)
 
 
 def _recommended(request: PlaceRequest, one: Candidate, candidates: Sequence[Candidate]) -> bool:
@@ -238,6 +265,15 @@ def _plan(
 ) -> PlacementPlan:
     raced = one.raced
     known = best if one.single else None
+    if one.single and (beaten := next((other.raced for other in candidates if other.raced is not None), None)):
+        # Its own time, as it was when others were compared with it.
+        spread = math.sqrt(beaten.high_s / beaten.low_s)
+        known = WholeTime(
+            target=one.name,
+            seconds=beaten.other_s,
+            low_s=beaten.other_s / spread,
+            high_s=beaten.other_s * spread,
+        )
     # Where it was compared with nothing, a few steps in the process that built it are all there is.
     alone_s = one.built.step_s if best is None else None
     return replace(
@@ -248,7 +284,7 @@ def _plan(
         dtype=request.workload.dtype,
         predicted_s=one.predicted_s,
         best_single="" if best is None else best.target,
-        single_s=(None if best is None else best.seconds) if raced is None else raced.other_s,
+        single_s=(None if best is None else (known or best).seconds) if raced is None else raced.other_s,
         measured_s=(alone_s if known is None else known.seconds) if raced is None else raced.plan_s,
         low_s=(None if known is None else known.low_s) if raced is None else raced.low_s,
         high_s=(None if known is None else known.high_s) if raced is None else raced.high_s,

@@ -101,9 +101,35 @@ def raced(low: float, high: float, *, certain: bool) -> Raced:
 
 
 def test_deployed__the_best_single_target_is_always_the_first():
-    (only,), placer = deployed(Placement(targets=(0, 0, 0), value=3.0))
-    assert only.name == "a"
+    found, placer = deployed(Placement(targets=(0, 0, 0), value=3.0))
+    assert [(one.name, one.single, one.runner_up) for one in found] == [("a", True, False), ("b", False, True)]
     assert [part.nodes for part in placer.asked[0].parts] == [(0, 1, 2)]
+
+
+def test_deployed__the_second_best_target_only_where_nothing_mixed_is_worth_it():
+    found, _ = deployed(Placement(targets=(0, 0, 1), value=2.0))
+    assert [(one.name, one.runner_up) for one in found] == [("a", False), ("placement 1", False)]
+    limited = replace(POSED, nodes=tuple(replace(one, seconds=(1.0, None)) for one in POSED.nodes))
+    found, _ = deployed(Placement(targets=(0, 0, 0), value=3.0), posed=limited, objective=THROUGHPUT)
+    assert [one.name for one in found] == ["a"]
+
+
+def test_chosen__the_second_best_target_is_the_best_if_it_is_certainly_faster():
+    first, second = deployed(Placement(targets=(0, 0, 0), value=3.0))[0]
+    for sure, name in ((True, "b"), (False, "a")):
+        tried = [first, replace(second, raced=raced(-0.2, -0.1, certain=sure))]
+        plan = place_candidates.chosen(request(), tried, BEST)
+        assert plan is not None
+        assert plan == place_candidates.advised(request(), tried, BEST)
+        assert ([piece.target for piece in plan.pieces], plan.recommended) == ([name], sure)
+        assert (plan.best_single, plan.single_s) == ("a", 2.5)
+    # The single target's own time, deployed, and as wide an interval as that of the pairs.
+    assert plan.measured_s == 2.5
+    assert plan.low_s is not None
+    assert plan.high_s is not None
+    assert plan.low_s < 2.5 < plan.high_s
+    assert plan.high_s / plan.low_s == pytest.approx(2.1 / 1.9)
+    assert plan.predicted_s == BEST.seconds
 
 
 def test_deployed__only_what_promises_to_be_faster():
@@ -146,7 +172,7 @@ def test_chosen__of_several_the_fastest_that_was_measured():
 
 
 def test_chosen__without_a_mixed_candidate_the_single_target_with_its_own_time():
-    (only,), _ = deployed(Placement(targets=(0, 0, 0), value=3.0))
+    only, _ = deployed(Placement(targets=(0, 0, 0), value=3.0))[0]
     found = place_candidates.chosen(request(), [only], BEST)
     assert found is not None
     assert (found.measured_s, found.low_s, found.high_s, found.recommended) == (3.0, 2.9, 3.1, False)
