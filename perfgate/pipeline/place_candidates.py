@@ -25,8 +25,8 @@ _WORTH_MEASURING = 0.005
 # Of the budget, for each comparison at least: profiling may have taken longer than it should.
 _LEAST_RACE = 0.25
 # Requests that go through a pipeline one after another as one step: so many that filling it hardly counts, and fewer
-# where a step would take more than a second.
-_FEW, _MANY, _LONGEST_STEP_S = 4, 16, 1.0
+# where a step would take longer than that.
+_FEW, _MANY, _LONGEST_STEP_S = 4, 16, 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
