@@ -203,6 +203,8 @@ def _show(found: SampleSummary) -> None:
     if found.disturbed:
         share = f"{found.disturbed} of {found.recorded} record{'' if found.recorded == 1 else 's'}"
         say(console, f"Note: other programs took the processors in {share}; sample on a quiet machine")
+    for name, why in found.lacking.items():
+        say(console, f"Not recorded: {name.replace('_', ' ')} ({why})", style="dim")
     for failure in found.failures[:_MOST_FAILURES]:
         say(console, f"Did not run: {failure.condition} ({failure.phase}): {failure.message}")
     if len(found.failures) > _MOST_FAILURES:

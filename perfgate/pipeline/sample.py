@@ -43,6 +43,11 @@ _TRACED_POOL = 12
 _CONDITION_SHARE = 1 / 40
 _SHORTEST_S, _LONGEST_S = 5.0, 10.0
 _COMPILED_SHARE = 1 / 4
+# What a machine may not tell, and then why.
+_LACKING = {
+    "energy": "no device used has a counter of energy that can be read",
+    "peak_memory": "the system tells no peak of a process",
+}
 # So many failures in a row, with nothing recorded, are the machine's fault.
 _HOPELESS = 5
 
@@ -82,7 +87,7 @@ class SampleSummary:
     ``steps_ns``: step time of each record, in order; ``end``: ``budget``, ``enough``, ``exhausted`` (nothing else fits
     the limits) or ``interrupted``. ``adaptive``: records chosen by what the estimator is least sure of, or by distance.
     ``disturbed``: records whose steps had to wait for processors that other programs had; such a condition is run again
-    when its turn comes in another run.
+    when its turn comes in another run. ``lacking``: metric -> why no record of this run has it.
     """
 
     store: str
@@ -96,6 +101,7 @@ class SampleSummary:
     modes: dict[str, int] = field(default_factory=dict)
     steps_ns: tuple[float, ...] = ()
     failures: tuple[Failure, ...] = ()
+    lacking: dict[str, str] = field(default_factory=dict)
 
 
 def sample(request: SampleRequest, ports: Ports, *, doubt: Doubt | None = None) -> SampleSummary:
@@ -192,6 +198,7 @@ class _Run:
             modes=dict(sorted(Counter(record.workload.mode for record in own).items())),
             steps_ns=tuple(record.metrics["latency"] for record in own),
             failures=tuple(self._failures),
+            lacking={name: why for name, why in _LACKING.items() if own and not any(name in it.metrics for it in own)},
         )
 
     @property

@@ -50,6 +50,7 @@ class FakeSampler:
         self.traced = []
         self.at = {}  # number of a condition -> what to do instead
         self.starting = SOFTWARE
+        self.counted = True  # energy
 
     def software(self, threads):
         return self.starting
@@ -66,7 +67,8 @@ class FakeSampler:
             return instead
         if instead is not None:
             raise instead
-        block = Block(samples_ns=(2_000_000, 4_000_000), cpu_ns=3_000_000, wall_ns=6_000_000, energy_j=0.5)
+        energy_j = 0.5 if self.counted else None
+        block = Block(samples_ns=(2_000_000, 4_000_000), cpu_ns=3_000_000, wall_ns=6_000_000, energy_j=energy_j)
         return Taken(
             condition=condition,
             sampled=Sampled(first_step_ns=9_000_000, params=32, weight_bytes=128, disk_bytes=1000, input_bytes=64,
@@ -162,6 +164,16 @@ def test_sample__a_record_is_an_example(world, tmp_path):
     assert example.resources["resting_bytes"] == 2**20
     counted = build(trace_of(condition)).totals
     assert sum(group.flop * group.calls for group in example.kernels) == counted.flop
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_sample__what_the_machine_does_not_tell_is_said(world, tmp_path, counted, capsys, monkeypatch):
+    world.counted = counted
+    assert list(run(tmp_path, most=2).lacking) == ([] if counted else ["energy"])
+    assert run(tmp_path, most=0).lacking == {}
+    monkeypatch.chdir(tmp_path)
+    app.run(["sample", "--budget", "30s", "--most", "2", "-q", "--store", str(tmp_path / "own.sqlite")])
+    assert ("Not recorded: energy (no device used has a counter" in capsys.readouterr().out) is not counted
 
 
 def test_sample__goes_on_where_the_records_end(world, tmp_path):
