@@ -123,7 +123,13 @@ def test_chosen__the_second_best_target_is_the_best_if_it_is_certainly_faster():
         assert plan == place_candidates.advised(request(), tried, BEST)
         assert ([piece.target for piece in plan.pieces], plan.recommended) == ([name], sure)
         assert (plan.best_single, plan.single_s) == ("a", 2.5)
-    # The single target's own time, deployed, and as wide an interval as that of the pairs.
+
+
+def test_chosen__the_best_single_target_has_its_own_time_deployed():
+    first, second = deployed(Placement(targets=(0, 0, 0), value=3.0))[0]
+    plan = place_candidates.chosen(request(), [first, replace(second, raced=raced(0.1, 0.2, certain=False))], BEST)
+    assert plan is not None
+    # With as wide an interval as that of the pairs.
     assert plan.measured_s == 2.5
     assert plan.low_s is not None
     assert plan.high_s is not None

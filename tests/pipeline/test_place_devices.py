@@ -8,6 +8,7 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ def folder(tmp_path_factory):
     return made
 
 
-def place(folder: Path, *arguments: str) -> dict:
+def place(folder: Path, *arguments: str) -> dict[str, Any]:
     root = Path(__file__).resolve().parents[2]
     environment = {**os.environ, "PYTHONPATH": str(root), "PERFGATE_LOCK_DIR": str(folder), "TMPDIR": str(folder)}
     done = subprocess.run(
@@ -66,7 +67,8 @@ def place(folder: Path, *arguments: str) -> dict:
         cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=400, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said
 
 
 @pytest.mark.parametrize("objective", ["latency", "throughput"])

@@ -17,7 +17,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ class Placed:
         self._check(given)
         return unflatten(self.interface["results"], self.flat(given))
 
-    def stream(self, requests: Iterable[Any], ahead: int = 0, **kwargs: Any) -> Iterator[Any]:
+    def stream(self, requests: Iterable[Any], ahead: int = 0, **kwargs: Any) -> Generator[Any, None, None]:
         """Results of many requests in their order, each device at work on another one of them.
 
         A request is the model's only positional argument, or a tuple of them; ``kwargs`` are those of all. ``ahead``:
