@@ -63,6 +63,8 @@ def allowed(environ: Mapping[str, str]) -> dict[str, str]:
 def worker_environment(environ: Mapping[str, str], extra: Mapping[str, str], cache: Path) -> dict[str, str]:
     """Environment of a side's workers. ``cache`` keeps that side's compiled kernels, apart from the other's."""
     return {
+        # Releases of onnxruntime that report their use begin with it, and write below the home folder, when imported.
+        "ORT_DISABLE_TELEMETRY": "1",
         **allowed(environ),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -50,7 +50,7 @@ def tree(found: Placed) -> dict[str, Any]:
             {
                 "name": one.name,
                 "predicted_s": one.predicted_s,
-                "value": one.value,
+                "value": _finite(one.value),
                 "pieces": len(one.parts),
                 "difference": one.built.plan.difference,
                 "problem": one.problem,
@@ -93,7 +93,7 @@ def _verdict(found: Placed, plan: PlacementPlan) -> list[str]:
     """What is recommended, and on which grounds."""
     alone = f"{plan.best_single} alone {_time(plan.single_s)}"
     each = "request of a pipeline" if plan.objective == THROUGHPUT else "step"
-    if not plan.recommended:
+    if not plan.recommended and plan.best_single:
         single = f"{_time(plan.single_s)} a {each}"
         if any(one.raced is not None for one in found.candidates):
             single += f" measured ({_time(found.candidates[0].predicted_s)} predicted)"
@@ -102,7 +102,10 @@ def _verdict(found: Placed, plan: PlacementPlan) -> list[str]:
     if plan.faster is None:
         runs = any(one.seconds is not None for one in found.profiled.wholes)
         why = "no target keeps the limits alone" if runs else "no library runs the whole model"
-        return [*lines, f"{_time(plan.measured_s)} a {each} measured ({_time(plan.predicted_s)} predicted); {why}"]
+        if not plan.recommended:
+            why += "; beyond the limit of a step when it ran"
+        measured = "not timed" if plan.measured_s is None else f"{_time(plan.measured_s)} measured"
+        return [*lines, f"{_time(plan.predicted_s)} a {each} predicted, {measured}; {why}"]
     low, high = (units.percent(end, sign=True) for end in plan.faster)
     step = f"{_time(plan.measured_s)} a {each} measured ({_time(plan.predicted_s)} predicted)"
     lines.append(f"{step}, {alone}: {low} to {high}")
@@ -115,21 +118,21 @@ def _verdict(found: Placed, plan: PlacementPlan) -> list[str]:
 
 
 def _why(found: Placed) -> str:
-    objective = found.problem.objective
+    """Why nothing mixed is recommended."""
     mixed = [one for one in found.candidates[1:] if not one.runner_up]
-    others = [one for one in mixed if one.raced is not None]
-    if objective == MEMORY:
+    raced = [one for one in mixed if one.raced is not None]
+    if raced and found.problem.objective == MEMORY:
+        return "The best mixed placement does not certainly keep the limit of the step when measured"
+    if raced:
         return (
-            "The best mixed placement does not certainly keep the limit of the step when measured"
-            if others
-            else "No placement that keeps the limit holds less on any device"
-        )
-    if others:
-        return (
-            f"The best mixed placement ({_time(others[0].predicted_s)} predicted) is not certainly faster when measured"
+            f"The best mixed placement ({_time(raced[0].predicted_s)} predicted) is not certainly faster when measured"
         )
     if mixed:
         return "The best mixed placement was not measured, so it is not recommended"
+    if found.undeployed:
+        return f"The best mixed placement is not to be had: {found.undeployed[0]}"
+    if found.problem.objective == MEMORY:
+        return "No placement that keeps the limit holds less on any device"
     return "No mixed placement is predicted to be faster"
 
 

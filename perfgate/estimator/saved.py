@@ -166,8 +166,8 @@ def _fitted(target: str, tree: dict[str, Any]) -> Fitted:
 
 def _check_version(target: str, tree: dict[str, Any]) -> None:
     """Raises UsageError where it has parts or features that this perfgate does not know."""
-    unknown = set(tree) - {field.name for field in fields(Fitted)}
-    if unknown or (target != PEAK_MEMORY and tuple(tree["columns"]) != features.NAMES):
+    other = set(tree) != {field.name for field in fields(Fitted)}
+    if other or (target != PEAK_MEMORY and tuple(tree["columns"]) != features.NAMES):
         msg = f"the estimator's file was made by another version of perfgate ({target}); {_FIT_AGAIN}"
         raise UsageError(msg)
 

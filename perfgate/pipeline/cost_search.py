@@ -112,7 +112,7 @@ def _times(request: CostRequest, ports: Ports) -> tuple[Times, tuple[str, ...]]:
     try:
         return EstimatedTimes(estimator_file.read(path), roofline), ()
     except UsageError as error:
-        return roofline, (f"times are the roofline's alone, since the estimator cannot be used: {error}",)
+        return roofline, (f"times are the roofline's and measured ones, since the estimator cannot be used: {error}",)
 
 
 def search(request: CostRequest, ports: Ports) -> Found:

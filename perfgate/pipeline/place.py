@@ -45,7 +45,8 @@ _CAUTION = 3.0
 class Placed:
     """``plan``: the best that was found, recommended or not; None: none keeps the limits, as ``answer.problem`` says.
     ``advised``: what to deploy, which is the best single target where ``plan`` is not recommended. ``answer`` is the
-    search's, ``problem`` what it was asked. ``wanted``: libraries that were asked for, empty: all.
+    search's, ``problem`` what it was asked. ``wanted``: libraries that were asked for, empty: all. ``undeployed``: what
+    could not be deployed of what was to be, and why.
     """
 
     plan: PlacementPlan | None
@@ -56,6 +57,7 @@ class Placed:
     answer: Placement
     candidates: tuple[Candidate, ...] = ()
     notes: tuple[str, ...] = ()
+    undeployed: tuple[str, ...] = ()
     wanted: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -113,6 +115,7 @@ def place(request: PlaceRequest, ports: Ports) -> Placed:
             *profiled.notes,
             *profiled.unmeasured,
         ),
+        undeployed=tuple(problems),
         wanted=request.libraries,
         seconds=time.monotonic() - started,
     )
@@ -179,6 +182,11 @@ def _answers(posed: Problem, profiled: Profiled, request: PlaceRequest, ports: P
     limit = min(_LONGEST_SEARCH_S, _SEARCH * request.budget_s)
     try:
         first = _answer(posed, request.seed, limit, ports)
+        parted = place_problem.parted(posed, first, profiled)
+        if parted is not None:
+            # What it refuses as a whole would only be refused once more.
+            found = _answer(parted, request.seed, limit, ports)
+            first = replace(found, singles=first.singles, optimal=False)
         if not first.feasible or len(set(first.targets)) == 1:
             return [first]
         dearer = _answer(place_problem.cautious(posed, _CAUTION), request.seed, limit / 2, ports)

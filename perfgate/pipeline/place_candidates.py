@@ -73,8 +73,16 @@ class Candidate:
     problem: str = ""
 
 
-# Name, parts, predicted seconds of a step, and value of the objective.
-_Wanted = tuple[str, tuple[Part, ...], float, float]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What is to be deployed; fields as of :class:`Candidate`."""
+
+    name: str
+    parts: tuple[Part, ...]
+    predicted_s: float
+    value: float
+    single: bool = False
+    runner_up: bool = False
 
 
 def deployed(
@@ -88,79 +96,108 @@ def deployed(
     ports: Ports,
 ) -> tuple[list[Candidate], list[str]]:
     """The best single target first (None: none keeps the limits), then what the search found, as far as it promises to
-    be better, else the second best single target; and what is wrong with those that could not be deployed. Raises
-    WorkerFailed where none could.
+    be better; where nothing of that could be deployed, the second best single target. And what is wrong with those that
+    could not be deployed. Raises WorkerFailed where none could.
     """
-    wanted = _wanted(request, posed, profiled, answers, best)
-    found: list[Candidate] = []
+    wanted = _wanted(request, posed, answers, best)
     problems: list[str] = []
-    for number, (name, parts, predicted_s, value) in enumerate(wanted):
-        ports.progress.step(f"Deploying {name}", number, len(wanted), None)
-        request_ = Build(
-            parts=parts,
-            targets=profiled.targets,
-            folder=str(folder / f"deployed-{number}"),
-            objective=request.objective,
-            predicted_s=predicted_s,
-            best_single="" if best is None else best.target,
-        )
-        try:
-            built = placer.build(request_)
-        except WorkerFailed as lost:
-            last = number == len(wanted) - 1 and not found
-            if not lost.told or last or name == request_.best_single:
-                raise
-            problems.append(f"{name} cannot be deployed: {lost.failure.message}")
-            continue
-        single = name == request_.best_single
-        found.append(
-            Candidate(
-                name=name,
-                parts=parts,
-                predicted_s=predicted_s,
-                built=built,
-                value=value,
-                single=single,
-                runner_up=not single and best is not None and name in {one.target for one in profiled.wholes},
-                folder=Path(request_.folder),
+
+    def built(number: int, one: _Wanted) -> Candidate:
+        ports.progress.step(f"Deploying {one.name}", number, len(wanted), None)
+        where = folder / f"deployed-{number}"
+        made = placer.build(
+            Build(
+                parts=one.parts,
+                targets=profiled.targets,
+                folder=str(where),
+                objective=request.objective,
+                predicted_s=one.predicted_s,
+                best_single="" if best is None else best.target,
             )
         )
+        return Candidate(
+            name=one.name,
+            parts=one.parts,
+            predicted_s=one.predicted_s,
+            built=made,
+            value=one.value,
+            single=one.single,
+            runner_up=one.runner_up,
+            folder=where,
+        )
+
+    found: list[Candidate] = []
+    for number, one in enumerate(wanted):
+        try:
+            found.append(built(number, one))
+        except WorkerFailed as lost:
+            last = number == len(wanted) - 1 and not found
+            if not lost.told or last or one.single:
+                raise
+            problems.append(f"{one.name} cannot be deployed: {lost.failure.message}")
+    # With nothing to be compared with, the best single target would be neither measured deployed nor known to be it.
+    second = _second(request, posed, profiled, answers, best)
+    if second is not None and all(one.single for one in found):
+        try:
+            found.append(built(len(wanted), second))
+        except WorkerFailed as lost:
+            if not lost.told:
+                raise
+            problems.append(f"{second.name} cannot be deployed: {lost.failure.message}")
     return found, problems
 
 
 def _wanted(
+    request: PlaceRequest, posed: Problem, answers: Sequence[Placement], best: WholeTime | None
+) -> list[_Wanted]:
+    most = math.inf
+    wanted: list[_Wanted] = []
+    if best is not None:
+        wanted.append(_whole(request, posed, best, single=True))
+        most = wanted[0].value * (1 - _WORTH_MEASURING)
+    for number, answer in enumerate(answers):
+        if answer.value < most:
+            wanted.append(
+                _Wanted(
+                    name=f"placement {number + 1}",
+                    parts=place_problem.parts(posed, answer),
+                    predicted_s=_step(posed, answer),
+                    value=answer.value,
+                )
+            )
+    return wanted
+
+
+def _second(
     request: PlaceRequest,
     posed: Problem,
     profiled: Profiled,
     answers: Sequence[Placement],
     best: WholeTime | None,
-) -> list[_Wanted]:
-    """What is to be deployed."""
-    most = math.inf
-    wanted: list[_Wanted] = []
-    if best is not None:
-        wanted.append(_whole(request, posed, best))
-        most = wanted[0][-1] * (1 - _WORTH_MEASURING)
-    for number, answer in enumerate(answers):
-        if answer.value < most:
-            wanted.append(
-                (f"placement {number + 1}", place_problem.parts(posed, answer), _step(posed, answer), answer.value)
-            )
-    # With nothing to be compared with, the best single target would be neither measured deployed nor known to be it.
-    if best is not None and len(wanted) == 1 and request.objective != MEMORY:
-        others = [one for one in profiled.wholes if one.seconds is not None and one.target != best.target]
-        second = min(others, key=lambda one: one.seconds or 0.0, default=None)
-        if second is not None and math.isfinite((found := _whole(request, posed, second))[-1]):
-            wanted.append(found)
-    return wanted
+) -> _Wanted | None:
+    """The second best single target that keeps the limits; None: there is none, or it is not what is asked for."""
+    if best is None or request.objective == MEMORY:
+        return None
+    beyond = {one.target for answer in answers for one in answer.singles if one.value is None}
+    others = [one for one in profiled.wholes if one.seconds is not None and one.target not in {best.target, *beyond}]
+    second = min(others, key=lambda one: one.seconds or 0.0, default=None)
+    return None if second is None else _whole(request, posed, second, runner_up=True)
 
 
-def _whole(request: PlaceRequest, posed: Problem, one: WholeTime) -> _Wanted:
-    number = next(number for number, target in enumerate(posed.targets) if target.name == one.target)
-    everything = Part(target=one.target, nodes=tuple(range(len(posed.nodes))))
+def _whole(
+    request: PlaceRequest, posed: Problem, one: WholeTime, *, single: bool = False, runner_up: bool = False
+) -> _Wanted:
+    """All on one target: its time as it was measured is its load as well; its nodes need not all have been timed."""
     seconds = one.seconds or 0.0
-    value = seconds if request.objective == LATENCY else evaluate.value(posed, [number] * len(posed.nodes))
-    return one.target, (everything,), seconds, value
+    held = math.fsum(node.memory_bytes for node in posed.nodes)
+    return _Wanted(
+        name=one.target,
+        parts=(Part(target=one.target, nodes=tuple(range(len(posed.nodes)))),),
+        predicted_s=seconds,
+        value=held if request.objective == MEMORY else seconds,
+        single=single,
+        runner_up=runner_up,
+    )
 
 
 def _step(posed: Problem, answer: Placement) -> float:
@@ -249,10 +286,11 @@ def _beaten(one: Candidate) -> bool:
 
 def _recommended(request: PlaceRequest, one: Candidate, candidates: Sequence[Candidate]) -> bool:
     """It is certainly faster than the best single target, or there is none that keeps the limits; where memory is made
-    least, it holds less and certainly keeps the limit of the step.
+    least, it holds less and certainly keeps the limit of the step (without a single target: kept it when it was built).
     """
     if not candidates[0].single:
-        return True
+        step_s, limit_s = one.built.step_s, request.latency_s
+        return request.objective != MEMORY or step_s is None or limit_s is None or step_s <= limit_s
     if one.raced is None or one.single:
         return False
     if request.objective == MEMORY:
@@ -274,8 +312,8 @@ def _plan(
             low_s=beaten.other_s / spread,
             high_s=beaten.other_s * spread,
         )
-    # Where it was compared with nothing, a few steps in the process that built it are all there is.
-    alone_s = one.built.step_s if best is None else None
+    # Where it was compared with nothing, a few steps in the process that built it are all there is; of a pipeline none.
+    alone_s = one.built.step_s if best is None and request.objective != THROUGHPUT else None
     return replace(
         one.built.plan,
         model=request.called or request.spec.name,

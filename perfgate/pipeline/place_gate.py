@@ -57,6 +57,10 @@ class Known:
     plan: PlacementPlan
 
 
+# A recommendation.
+_ONE_TARGET = "one target"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownPlacements:
     """``.perfgate/placements.json``: the newest answer by workload and conditions."""
@@ -195,14 +199,13 @@ def _installed(python: str) -> str:
 
 def _changed(before: PlacementPlan | None, now: PlacementPlan) -> bool:
     """Whether something else is recommended. Where nothing was known, everything on one target is no news."""
-    if before is None:
-        return now.recommended
-    return _recommendation(before) != _recommendation(now)
+    return _recommendation(now) != (_ONE_TARGET if before is None else _recommendation(before))
 
 
 def _recommendation(plan: PlacementPlan) -> object:
-    if not plan.recommended:
-        return "one target"
+    """Which of two single targets is the faster one, if they are about as fast, changes from run to run."""
+    if not plan.recommended or len({piece.target for piece in plan.pieces}) == 1:
+        return _ONE_TARGET
     return sorted((piece.target, node) for piece in plan.pieces for node in piece.nodes)
 
 

@@ -102,6 +102,28 @@ def _refusals(profiled: Profiled) -> str:
     return "; ".join(f"{one.target}: {one.reason}" for one in profiled.wholes if one.reason)
 
 
+def parted(given: Problem, found: Placement, profiled: Profiled) -> Problem | None:
+    """Where ``found`` is everything on a target that refuses the whole model: the same without that target for the
+    node that loses least by it. None: it is not so, or nothing can be anywhere else.
+    """
+    refusing = {one.target for one in profiled.wholes if one.seconds is None and one.reason not in {"", NO_TIME}}
+    if not found.feasible or len(set(found.targets)) != 1 or given.targets[found.targets[0]].name not in refusing:
+        return None
+    target = found.targets[0]
+    losses = {
+        number: min(others) - (node.seconds[target] or 0.0)
+        for number, node in enumerate(given.nodes)
+        if (others := [time for place, time in enumerate(node.seconds) if place != target and time is not None])
+    }
+    if not losses:
+        return None
+    moved = min(losses, key=lambda number: losses[number])
+    nodes = list(given.nodes)
+    times = (None if place == target else time for place, time in enumerate(nodes[moved].seconds))
+    nodes[moved] = replace(nodes[moved], seconds=tuple(times))
+    return replace(given, nodes=tuple(nodes))
+
+
 def cautious(given: Problem, factor: float) -> Problem:
     """The same with borders and pieces ``factor`` times as dear: an answer with fewer of them."""
     return replace(

@@ -45,7 +45,7 @@ _SHORTEST_S, _LONGEST_S = 5.0, 10.0
 _COMPILED_SHARE = 1 / 4
 # What a machine may not tell, and then why.
 _LACKING = {
-    "energy": "no device used has a counter of energy that can be read",
+    "energy": "only counters of GPUs are read, and no GPU used has one",
     "peak_memory": "the system tells no peak of a process",
 }
 # So many failures in a row, with nothing recorded, are the machine's fault.

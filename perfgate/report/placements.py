@@ -102,8 +102,11 @@ def _row(one: WorkloadPlacement, label: str) -> PlacementRow:
         notes.append("the graph is that of an earlier search")
     if not plan.recommended:
         alone = {piece.target for piece in plan.pieces} == {plan.best_single}
-        worse = "no mixed placement is predicted to be faster"
-        notes.append(worse if alone else "not recommended: not certainly better than the best single target")
+        notes.append(
+            "no mixed placement was found to be better"
+            if alone
+            else "not recommended: not certainly better than the best single target"
+        )
     elif gap := _gap(plan, one.bound_s):
         notes.append(gap)
     if plan.objective in _WHAT:

@@ -58,3 +58,8 @@ def test_worker_environment__setup_may_add_but_not_the_import_path(tmp_path):
     assert "PYTHONPATH" not in made
     assert made["PYTHONHASHSEED"] == "0"
     assert made["TORCHINDUCTOR_CACHE_DIR"].startswith(str(tmp_path))
+
+
+def test_worker_environment__onnxruntime_reports_nothing_unless_the_user_wants_it(tmp_path):
+    assert worker_environment({}, {}, tmp_path)["ORT_DISABLE_TELEMETRY"] == "1"
+    assert worker_environment({"ORT_DISABLE_TELEMETRY": "0"}, {}, tmp_path)["ORT_DISABLE_TELEMETRY"] == "0"

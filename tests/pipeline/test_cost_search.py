@@ -57,7 +57,7 @@ def test_cost__an_estimator_that_cannot_be_used_is_said(cost, tmp_path):
     assert code == 0, err
     assert any("cannot be used" in one and str(ESTIMATOR_FILE) in one for one in json.loads(out)["warnings"])
     _, out, _ = cost(*arguments)
-    assert "Note: times are the roofline's alone, since the estimator cannot be used" in out
+    assert "Note: times are the roofline's and measured ones, since the estimator cannot be used" in out
 
 
 def test_cost__table_names_the_cheapest_and_its_limits(cost):

@@ -13,7 +13,17 @@ from perfgate.pipeline import place_candidates, place_measure, place_problem
 from perfgate.pipeline.place_candidates import Candidate, PlaceRequest
 from perfgate.pipeline.place_measure import Raced
 from perfgate.pipeline.request import Ports
-from perfgate.records.placement import LATENCY, MEMORY, THROUGHPUT, Device, Piece, Placement, PlacementPlan, Problem
+from perfgate.records.placement import (
+    LATENCY,
+    MEMORY,
+    THROUGHPUT,
+    Device,
+    Piece,
+    Placement,
+    PlacementPlan,
+    Problem,
+    Single,
+)
 from perfgate.records.placing import Build, Built, Part, WholeTime
 from perfgate.records.protocol import Failed
 from perfgate.records.workload import ModelSpec, SideConfig
@@ -109,9 +119,25 @@ def test_deployed__the_best_single_target_is_always_the_first():
 def test_deployed__the_second_best_target_only_where_nothing_mixed_is_worth_it():
     found, _ = deployed(Placement(targets=(0, 0, 1), value=2.0))
     assert [(one.name, one.runner_up) for one in found] == [("a", False), ("placement 1", False)]
-    limited = replace(POSED, nodes=tuple(replace(one, seconds=(1.0, None)) for one in POSED.nodes))
-    found, _ = deployed(Placement(targets=(0, 0, 0), value=3.0), posed=limited, objective=THROUGHPUT)
+    # Nor one that does not keep a limit of memory, however fast it is.
+    singles = (Single(target="a", value=3.0), Single(target="b", value=None))
+    found, _ = deployed(Placement(targets=(0, 0, 0), value=3.0, singles=singles))
     assert [one.name for one in found] == ["a"]
+
+
+def test_deployed__the_second_best_target_where_nothing_mixed_can_be_deployed():
+    answers = [Placement(targets=(0, 0, 1), value=1.0)]
+    asked = (request(), POSED, PROFILED, answers, BEST, Path("/tmp/x"), PORTS)
+    found, problems = place_candidates.deployed(Refusing(), *asked)  # type: ignore[arg-type]
+    assert [(one.name, one.runner_up) for one in found] == [("a", False), ("b", True)]
+    assert problems == ["placement 1 cannot be deployed: it differs"]
+
+
+@pytest.mark.parametrize("objective", [THROUGHPUT, MEMORY])
+def test_deployed__the_best_target_has_a_value_though_its_nodes_were_not_timed(objective):
+    untimed = replace(POSED, nodes=tuple(replace(one, seconds=(None, 1.0), memory_bytes=10.0) for one in POSED.nodes))
+    found, _ = deployed(Placement(targets=(1, 1, 1), value=1e9), posed=untimed, objective=objective)
+    assert found[0].value == (30.0 if objective == MEMORY else BEST.seconds)
 
 
 def test_chosen__the_second_best_target_is_the_best_if_it_is_certainly_faster():
@@ -218,8 +244,15 @@ def test_deployed__where_no_target_keeps_the_limits_alone_the_answer_is_all_ther
     plan = place_candidates.advised(request(), found, None)
     assert plan is not None
     assert (plan.recommended, plan.best_single, plan.single_s) == (True, "", None)
-    # What the process that built it saw.
+    # What the process that built it saw, which was one request at a time.
     assert plan.measured_s == found[0].built.step_s == 0.5
+    plan = place_candidates.advised(request(objective=THROUGHPUT), found, None)
+    assert plan is not None
+    assert (plan.recommended, plan.measured_s) == (True, None)
+    for limit_s, kept in ((0.6, True), (0.4, False)):
+        plan = place_candidates.advised(request(objective=MEMORY, latency_s=limit_s), found, None)
+        assert plan is not None
+        assert plan.recommended is kept
 
 
 TWO = (Device(name="cpu"), Device(name="far"))

@@ -151,6 +151,9 @@ def singles(**values: float | None) -> list[Single]:
     return [Single(target=name, value=value) for name, value in values.items()]
 
 
+TIMES = {"p": {"a": 1.0, "b": 9.0}, "q": {"a": 1.0, "b": 1.5}, "r": {"a": 1.0}}
+
+
 def whole(**fields: Any) -> Profiled:
     """``name=seconds``, or a reason."""
     wholes = [
@@ -175,6 +178,26 @@ def test_best_single__where_all_refuse_the_whole_model_there_is_none():
     assert place_problem.best_single(refused, singles(a=1.0, b=1.0)) is None
     assert list(place_problem.alone(refused)) == ["no library runs the whole model: a: no conv; b: no scan"]
     assert list(place_problem.alone(whole(a=1.0, b="no scan"))) == []
+
+
+def test_parted__what_refuses_the_whole_is_left_by_the_node_that_loses_least():
+    given = place_problem.problem(
+        lowered(node("p"), node("q", 0), node("r", 1)),
+        profiled({(one, name): time for one, ours in TIMES.items() for name, time in ours.items()}, {"a": 1, "b": 1}),
+        CPU,
+        objective="latency",
+    )
+    all_on_a = Placement(targets=(0, 0, 0), value=3.0)
+    found = place_problem.parted(given, all_on_a, whole(a="differs", b="no scan"))
+    assert found is not None
+    assert [one.seconds[0] is None for one in found.nodes] == [False, True, False]
+    assert [one.seconds[1] for one in found.nodes] == [one.seconds[1] for one in given.nodes]
+    # It takes the whole, or may; it is not everything; nothing else takes anything.
+    assert place_problem.parted(given, all_on_a, whole(a=1.0, b="no scan")) is None
+    assert place_problem.parted(given, all_on_a, whole(a=NO_TIME, b="no scan")) is None
+    assert place_problem.parted(given, Placement(targets=(0, 1, 0), value=3.0), whole(a="differs")) is None
+    alone = replace(given, nodes=tuple(replace(one, seconds=(one.seconds[0], None)) for one in given.nodes))
+    assert place_problem.parted(alone, all_on_a, whole(a="differs")) is None
 
 
 def test_best_single__without_time_for_any_says_to_raise_the_budget():

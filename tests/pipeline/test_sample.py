@@ -173,7 +173,7 @@ def test_sample__what_the_machine_does_not_tell_is_said(world, tmp_path, counted
     assert run(tmp_path, most=0).lacking == {}
     monkeypatch.chdir(tmp_path)
     app.run(["sample", "--budget", "30s", "--most", "2", "-q", "--store", str(tmp_path / "own.sqlite")])
-    assert ("Not recorded: energy (no device used has a counter" in capsys.readouterr().out) is not counted
+    assert ("Not recorded: energy (only counters of GPUs are read" in capsys.readouterr().out) is not counted
 
 
 def test_sample__goes_on_where_the_records_end(world, tmp_path):

@@ -185,13 +185,61 @@ def test_stream__a_bad_request_is_told_and_one_may_leave_early(registry, lowered
     mixed(lowered("Chain"), registry, tmp_path / "plan")
     deployed = placed.load(tmp_path / "plan")
     _, (x,), _ = models.made("Chain")
+    results = deployed.stream([x, x, x[:1], x])
+    assert [next(results).shape for _ in range(2)] == [x.shape] * 2
     with pytest.raises(placed.PlacedError, match="this plan was made for"):
-        list(deployed.stream([x, x[:1]]))
+        next(results)
     results = deployed.stream(x for _ in range(1000))
     assert next(results).shape == x.shape
     results.close()
     with torch.no_grad():
         torch.testing.assert_close(deployed(x), models.made("Chain")[0](x), rtol=1e-3, atol=1e-5)
+
+
+def test_stream__no_more_than_so_many_requests_are_taken_before_a_result(registry, lowered, tmp_path):
+    mixed(lowered("Chain"), registry, tmp_path / "plan")
+    deployed = placed.load(tmp_path / "plan")
+    _, (x,), _ = models.made("Chain")
+    taken, given = [], []
+
+    def requests():
+        for number in range(6):
+            taken.append(number)
+            yield x
+
+    for _ in deployed.stream(requests(), 2):
+        given.append(len(taken))
+    assert given == [2, 3, 4, 5, 6, 6]
+
+
+def test_stream__requests_may_come_in_the_same_memory(registry, lowered, tmp_path):
+    mixed(lowered("Chain"), registry, tmp_path / "plan")
+    deployed = placed.load(tmp_path / "plan")
+    module, (x,), _ = models.made("Chain")
+    buffer = torch.empty_like(x)
+
+    def requests():
+        for number in range(1, 7):
+            buffer.copy_(x * number)
+            yield buffer
+
+    got = list(deployed.stream(requests(), 6))
+    with torch.no_grad():
+        torch.testing.assert_close(got, [module(x * number) for number in range(1, 7)], rtol=1e-3, atol=1e-5)
+
+
+def test_stream__nothing_else_is_asked_of_the_model_meanwhile(registry, lowered, tmp_path):
+    mixed(lowered("Chain"), registry, tmp_path / "plan")
+    deployed = placed.load(tmp_path / "plan")
+    _, (x,), _ = models.made("Chain")
+    results = deployed.stream([x] * 5)
+    first = next(results)
+    with pytest.raises(placed.PlacedError, match="finish or close it first"):
+        deployed(x)
+    with pytest.raises(placed.PlacedError, match="finish or close it first"):
+        next(deployed.stream([x]))
+    results.close()
+    torch.testing.assert_close(deployed(x), first)
 
 
 def test_stream__what_fails_in_a_piece_is_raised(registry, lowered, tmp_path):

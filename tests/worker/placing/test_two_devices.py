@@ -110,8 +110,12 @@ def test_stream__each_device_works_on_another_request(device, lowered, tmp_path)
     module, (x,), _ = models.made("Chain")
     first, last = deployed.runners
     begun = threading.Event()
-    runs, goes_on = first.run, last.run
-    calls = []
+    runs, goes_on, waits = first.run, last.run, first.wait
+    calls, waited = [], []
+
+    def wait():
+        waited.append("device")
+        waits()
 
     def on_device(values):
         calls.append("device")
@@ -122,9 +126,12 @@ def test_stream__each_device_works_on_another_request(device, lowered, tmp_path)
     def on_host(values):
         # Of the first request: the device has to begin with the second one before this ends.
         assert begun.wait(60)
+        # What an accelerator has only queued is not handed on.
+        assert waited
+        waited.pop()
         return goes_on(values)
 
-    first.run, last.run = on_device, on_host
+    first.run, last.run, first.wait = on_device, on_host, wait
     requests = [x * number for number in range(1, 5)]
     with torch.no_grad():
         torch.testing.assert_close(list(deployed.stream(requests)), [module(one) for one in requests])

@@ -41,38 +41,44 @@ class Placed:
         self._steps = steps(self.plan["inputs"], self.plan["pieces"], self.plan["outputs"])
         self._guarded = any(runner.reuses for runner in self.runners)
         self._home = self._make_home(package)
+        self._arguments = importlib.import_module(f"{package}.arguments")
         self._pipeline = importlib.import_module(f"{package}.pipeline")
+        self._workers = self._pipeline.threads(piece["device"] for piece in self.plan["pieces"])
+        self._streaming = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The model's results. Raises PlacedError where arguments are not those that the plan was made for."""
-        given = flatten(self.interface["arguments"], {"args": list(args), "kwargs": kwargs})
-        self._check(given)
-        return unflatten(self.interface["results"], self.flat(given))
+        found = self.flat(self._flattened(list(args), kwargs))
+        return self._arguments.unflatten(self.interface["results"], found)
 
     def stream(self, requests: Iterable[Any], ahead: int = 0, **kwargs: Any) -> Generator[Any, None, None]:
         """Results of many requests in their order, each device at work on another one of them.
 
         A request is the model's only positional argument, or a tuple of them; ``kwargs`` are those of all. ``ahead``:
-        how many are on their way at most; 0: twice as many as there are devices. Raises PlacedError as a call does.
+        how many are on their way at most; 0: twice as many as there are devices. Until it ends or is closed the model
+        takes nothing else. Raises PlacedError as a call does.
         """
 
         def flattened() -> Iterator[list[Any]]:
             for request in requests:
                 args = list(request) if isinstance(request, tuple) else [request]
-                given = flatten(self.interface["arguments"], {"args": args, "kwargs": kwargs})
-                self._check(given)
-                yield given
+                yield self._flattened(args, kwargs)
 
         for found in self.flat_stream(flattened(), ahead):
-            yield unflatten(self.interface["results"], found)
+            yield self._arguments.unflatten(self.interface["results"], found)
 
     def flat_stream(self, requests: Iterable[Sequence[Any]], ahead: int = 0) -> Iterator[list[Any]]:
         """The same from flat lists of tensors to flat lists."""
-        devices = {piece["device"] for piece in self.plan["pieces"]}
-        return iter(self._pipeline.stream(self, requests, ahead or 2 * len(devices)))
+        self._check_free()
+        self._streaming = True
+        try:
+            yield from self._pipeline.stream(self, self._workers, requests, ahead or 2 * len(self._workers))
+        finally:
+            self._streaming = False
 
     def flat(self, given: Sequence[Any]) -> list[Any]:
         """The results of a call, from a flat list of tensors to a flat list."""
+        self._check_free()
         course = self.begin(given)
         for place in range(len(self.runners)):
             self.advance(course, place)
@@ -82,7 +88,8 @@ class Placed:
         """A request before its first piece. ``keeps``: another one may be on its way before this one ends."""
         course = Course(self._steps.slots, keeps=keeps)
         for slot, value in zip(self._steps.inputs, given, strict=True):
-            course.slots[slot] = {"": value}
+            # Whoever makes requests may use the same memory for the next one.
+            course.slots[slot] = {"": _own(value) if keeps else value}
         return course
 
     def advance(self, course: Course, place: int) -> None:
@@ -104,6 +111,11 @@ class Placed:
         """The results, after the last piece."""
         results = [self._home(course.slots[slot]) for slot in self._steps.outputs]
         return [_own(value) if self._guarded and _address(value) in course.reused else value for value in results]
+
+    def _check_free(self) -> None:
+        if self._streaming:
+            message = "a stream of this model is on its way; finish or close it first, or load the folder once more"
+            raise PlacedError(message)
 
     def _runner(self, number: int, package: str) -> Any:
         piece = self.plan["pieces"][number]
@@ -130,6 +142,14 @@ class Placed:
 
         device = torch.device(self.interface["device"])
         return lambda forms: host.to_torch(next(iter(forms.values())), device)
+
+    def _flattened(self, args: list[Any], kwargs: dict[str, Any]) -> list[Any]:
+        try:
+            given: list[Any] = self._arguments.flatten(self.interface["arguments"], {"args": args, "kwargs": kwargs})
+        except ValueError as error:
+            raise PlacedError(str(error)) from None
+        self._check(given)
+        return given
 
     def _check(self, given: Sequence[Any]) -> None:
         for value, wanted in zip(given, self.interface["inputs"], strict=True):
@@ -208,82 +228,6 @@ def _address(value: Any) -> int:
 
 def _own(value: Any) -> Any:
     return value.clone() if hasattr(value, "clone") else value.copy()
-
-
-def flatten(tree: Any, value: Any) -> list[Any]:
-    """Tensors of ``value`` in the order of the model's inputs. Raises PlacedError where it has another structure."""
-    found: dict[int, Any] = {}
-    if tree["kind"] == "inputs":
-        value = _named(list(tree["items"]), value["args"], value["kwargs"])
-    _walk(tree, value, "", found)
-    return [found[number] for number in sorted(found)]
-
-
-def _named(names: list[str], args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Inputs of an ONNX model, given by position or by name."""
-    if len(args) > len(names):
-        message = f"{len(args)} values are given, and the model has {len(names)} inputs: {', '.join(names)}"
-        raise PlacedError(message)
-    return {**dict(zip(names, args, strict=False)), **kwargs}
-
-
-def _walk(tree: Any, value: Any, path: str, found: dict[int, Any]) -> None:
-    kind = tree["kind"]
-    if kind == "value":
-        if tree["number"] is not None:
-            found[tree["number"]] = value
-        return
-    if kind == "constant":
-        if value != tree["value"]:
-            message = f"{path or 'the argument'} is {value!r}, and this plan was made for {tree['value']!r}"
-            raise PlacedError(message)
-        return
-    parts = tree["items"]
-    inner = _children(tree, value, path)
-    for (key, part), child in zip(parts.items() if isinstance(parts, dict) else enumerate(parts), inner, strict=True):
-        name = f"{path}[{key!r}]" if path else str(key)
-        _walk(part, child, "" if not path and key in {"args", "kwargs"} else name, found)
-
-
-def _children(tree: Any, value: Any, path: str) -> list[Any]:
-    parts = tree["items"]
-    if isinstance(parts, dict):
-        keys = list(parts)
-        given = value if isinstance(value, dict) else {key: getattr(value, key, None) for key in keys}
-        if set(given) != set(keys):
-            shown = [", ".join(map(str, names)) or "nothing" for names in (keys, given)]
-            message = f"{path or 'arguments'}: expected {shown[0]}, found {shown[1]}"
-            raise PlacedError(message)
-        return [given[key] for key in keys]
-    if len(value) != len(parts):
-        message = f"{path or 'arguments'}: expected {len(parts)} positional values, found {len(value)}"
-        raise PlacedError(message)
-    return list(value)
-
-
-def unflatten(tree: Any, values: Sequence[Any]) -> Any:
-    """The model's results in its own containers."""
-    kind = tree["kind"]
-    if kind == "value":
-        return values[tree["number"]]
-    if kind == "constant":
-        return tree["value"]
-    parts = tree["items"]
-    if isinstance(parts, dict):
-        built = {key: unflatten(part, values) for key, part in parts.items()}
-        return built if kind == "dict" else _class(kind)(**built)
-    items = [unflatten(part, values) for part in parts]
-    if kind == "list":
-        return items
-    return tuple(items) if kind == "tuple" else _class(kind)(*items)
-
-
-def _class(path: str) -> Any:
-    module, _, name = path.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
 
 
 def _json(path: Path) -> Any:
