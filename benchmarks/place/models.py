@@ -99,6 +99,23 @@ class Mixed(nn.Module):  # type: ignore[misc]
         return self.out(torch.pow(rows.abs() + 0.1, 1.5).mean(2))
 
 
+class Scans(nn.Module):  # type: ignore[misc]
+    """Convolutions, and running sums over rows and columns after each, as selective scans of images have them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 32, 3, padding=1)
+        self.second = nn.Conv2d(32, 32, 3, padding=1)
+        self.out = nn.Linear(32, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in (self.first, self.second):
+            x = torch.relu(layer(x))
+            for dimension in (2, 3):
+                x = torch.cumsum(x, dimension) / 56
+        return self.out(x.mean((2, 3)))
+
+
 class Recurrent(nn.Module):  # type: ignore[misc]
     """An LSTM between an embedding-sized product and a head."""
 
@@ -130,6 +147,10 @@ def depthwise() -> nn.Module:
 
 def mixed() -> nn.Module:
     return Mixed()
+
+
+def scans() -> nn.Module:
+    return Scans()
 
 
 def recurrent() -> nn.Module:

@@ -37,6 +37,7 @@ MODELS = {
     "softmaxes": ("models:softmaxes", "float32[1,196,192]"),
     "depthwise": ("models:depthwise", "float32[1,3,96,96]"),
     "mixed": ("models:mixed", "float32[1,3,64,64]"),
+    "scans": ("models:scans", "float32[1,3,56,56]"),
     "recurrent": ("models:recurrent", "float32[4,32,64]"),
     "narrow": ("models:narrow", "float32[64,512]"),
     "resnet18 (ONNX)": ("torchvision.models:resnet18", IMAGE),
