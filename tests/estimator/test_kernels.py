@@ -241,5 +241,6 @@ def _ranges(tree):
 def test_model__whose_kernels_are_damaged_is_refused(model, damage):
     tree = json.loads(saved.dumps(model))
     damage(tree["fitted"][STEP_TIME])
-    with pytest.raises(UsageError, match="damaged"):
+    # A part that is not there at all is as if another version had written the file.
+    with pytest.raises(UsageError, match="another version" if damage is _without else "damaged"):
         saved.loads(json.dumps(tree))

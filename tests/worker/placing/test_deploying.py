@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -242,6 +243,20 @@ def test_stream__nothing_else_is_asked_of_the_model_meanwhile(registry, lowered,
     torch.testing.assert_close(deployed(x), first)
 
 
+def test_stream__works_in_a_process_that_was_forked(registry, lowered, tmp_path, monkeypatch):
+    mixed(lowered("Chain"), registry, tmp_path / "plan")
+    deployed = placed.load(tmp_path / "plan")
+    _, (x,), _ = models.made("Chain")
+    (first,) = deployed.stream([x])
+    # None of the threads comes along: what is given to them is never done.
+    for thread in deployed._workers.values():
+        thread.shutdown()
+    pid = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: pid + 1)
+    (again,) = deployed.stream([x])
+    torch.testing.assert_close(first, again)
+
+
 def test_stream__what_fails_in_a_piece_is_raised(registry, lowered, tmp_path):
     mixed(lowered("Chain"), registry, tmp_path / "plan")
     deployed = placed.load(tmp_path / "plan")
@@ -251,9 +266,16 @@ def test_stream__what_fails_in_a_piece_is_raised(registry, lowered, tmp_path):
         message = "no memory"
         raise RuntimeError(message)
 
+    kept = deployed.runners[1].run
     deployed.runners[1].run = broken
+    # Many on their way: those that have not begun when it is told are left.
     with pytest.raises(RuntimeError, match="no memory"):
-        list(deployed.stream([x] * 5))
+        list(deployed.stream([x] * 500, 400))
+    deployed.runners[1].run = kept
+    results = deployed.stream((x for _ in range(500)), 400)
+    first = next(results)
+    results.close()
+    torch.testing.assert_close(deployed(x), first)
 
 
 def test_build__parts_have_to_be_in_order_and_complete(registry, lowered, tmp_path):

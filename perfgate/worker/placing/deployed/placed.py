@@ -14,6 +14,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import os
 import statistics
 import sys
 import time
@@ -43,7 +44,8 @@ class Placed:
         self._home = self._make_home(package)
         self._arguments = importlib.import_module(f"{package}.arguments")
         self._pipeline = importlib.import_module(f"{package}.pipeline")
-        self._workers = self._pipeline.threads(piece["device"] for piece in self.plan["pieces"])
+        self._workers: dict[str, Any] = {}
+        self._workers_of = 0
         self._streaming = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -72,7 +74,8 @@ class Placed:
         self._check_free()
         self._streaming = True
         try:
-            yield from self._pipeline.stream(self, self._workers, requests, ahead or 2 * len(self._workers))
+            workers = self._threads()
+            yield from self._pipeline.stream(self, workers, requests, ahead or 2 * len(workers))
         finally:
             self._streaming = False
 
@@ -111,6 +114,13 @@ class Placed:
         """The results, after the last piece."""
         results = [self._home(course.slots[slot]) for slot in self._steps.outputs]
         return [_own(value) if self._guarded and _address(value) in course.reused else value for value in results]
+
+    def _threads(self) -> dict[str, Any]:
+        """One for each device. A process that was forked from another one has none of its threads."""
+        if self._workers_of != os.getpid():
+            self._workers = self._pipeline.threads(piece["device"] for piece in self.plan["pieces"])
+            self._workers_of = os.getpid()
+        return self._workers
 
     def _check_free(self) -> None:
         if self._streaming:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 
@@ -53,7 +53,8 @@ def _begun(model: Any, line: list[Executor], given: Any, stopped: threading.Even
 
     def go_on(place: int) -> None:
         if stopped.is_set():
-            done.cancel()
+            # Not cancel(): wait() does not see that.
+            done.set_exception(CancelledError())
             return
         try:
             model.advance(course, place)
