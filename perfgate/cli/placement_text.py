@@ -123,6 +123,9 @@ def _why(found: Placed) -> str:
     raced = [one for one in mixed if one.raced is not None]
     if raced and found.problem.objective == MEMORY:
         return "The best mixed placement does not certainly keep the limit of the step when measured"
+    if raced and raced[0].raced is not None and raced[0].raced.faster[1] < 0:
+        pairs = raced[0].raced.pairs
+        return f"The best mixed placement was faster in {pairs} pairs, too few to be certain of it; raise --budget"
     if raced:
         return (
             f"The best mixed placement ({_time(raced[0].predicted_s)} predicted) is not certainly faster when measured"
