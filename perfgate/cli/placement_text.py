@@ -119,11 +119,13 @@ def _verdict(found: Placed, plan: PlacementPlan) -> list[str]:
 
 def _why(found: Placed) -> str:
     """Why nothing mixed is recommended."""
+    from perfgate.pipeline.place_measure import LEAST_GAIN
+
     mixed = [one for one in found.candidates[1:] if not one.runner_up]
     raced = [one for one in mixed if one.raced is not None]
     if raced and found.problem.objective == MEMORY:
         return "The best mixed placement does not certainly keep the limit of the step when measured"
-    if raced and raced[0].raced is not None and raced[0].raced.faster[1] < 0:
+    if raced and raced[0].raced is not None and raced[0].raced.faster[1] < -LEAST_GAIN:
         pairs = raced[0].raced.pairs
         return f"The best mixed placement was faster in {pairs} pairs, too few to be certain of it; raise --budget"
     if raced:
