@@ -79,10 +79,15 @@ def test_place__a_mixed_plan_on_two_devices_is_found_deployed_and_measured(folde
     assert all((target == "simulated sim:0") == name.startswith("sigmoid") for name, target in targets.items())
     assert sum(name.startswith("sigmoid") for name in targets) == 3
     mixed = next(one for one in said["candidates"] if one["name"] == "placement 1")
-    # A sigmoid takes 2 ms on the processor and a call of the device 0.2 ms.
-    assert mixed["raced"]["faster"][1] < 0
+    raced = mixed["raced"]
+    # A sigmoid takes 2 ms on the processor and a call of the device 0.2 ms. How many pairs the time is enough for, and
+    # whether for any, is the machine's business.
+    if raced is None:
+        assert "raise the budget" in mixed["problem"]
+    else:
+        assert raced["faster"][1] < 0
+    certain = raced is not None and raced["certain"]
     plan = json.loads((folder / f"{objective}.json").read_text())
     devices = [piece["device"] for piece in plan["pieces"]]
-    # How many pairs the time was enough for is the machine's business.
-    assert devices == (["cpu", "sim:0"] * 3 + ["cpu"] if mixed["raced"]["certain"] else ["cpu"])
-    assert plan["recommended"] == mixed["raced"]["certain"]
+    assert devices == (["cpu", "sim:0"] * 3 + ["cpu"] if certain else ["cpu"])
+    assert plan["recommended"] == certain
