@@ -1,12 +1,13 @@
 """Models in which compute libraries differ, for ``python -m benchmarks.place.real``; each returns a module."""
 
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
 import torch
 from torch import nn
 
 
-class Scan(nn.Module):  # type: ignore[misc]
+class Scan(nn.Module):
     """Running sums and powers over long rows between two products."""
 
     def __init__(self) -> None:
@@ -21,7 +22,7 @@ class Scan(nn.Module):  # type: ignore[misc]
         return self.last(torch.pow(rows.abs() + 0.1, 1.7))
 
 
-class OneRow(nn.Module):  # type: ignore[misc]
+class OneRow(nn.Module):
     """Products with one row, which only read weights."""
 
     def __init__(self) -> None:
@@ -34,7 +35,7 @@ class OneRow(nn.Module):  # type: ignore[misc]
         return x
 
 
-class Narrow(nn.Module):  # type: ignore[misc]
+class Narrow(nn.Module):
     """Products in bfloat16, running sums in float32 between them."""
 
     def __init__(self) -> None:
@@ -47,7 +48,7 @@ class Narrow(nn.Module):  # type: ignore[misc]
         return x
 
 
-class Softmaxes(nn.Module):  # type: ignore[misc]
+class Softmaxes(nn.Module):
     """Attention written out, with a softmax over long rows."""
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ class Softmaxes(nn.Module):  # type: ignore[misc]
         return x
 
 
-class Depthwise(nn.Module):  # type: ignore[misc]
+class Depthwise(nn.Module):
     """Large depthwise filters, layer norms and gelu."""
 
     def __init__(self) -> None:
@@ -82,7 +83,7 @@ class Depthwise(nn.Module):  # type: ignore[misc]
         return x.mean((2, 3))
 
 
-class Mixed(nn.Module):  # type: ignore[misc]
+class Mixed(nn.Module):
     """A convolutional network whose head is running sums: two libraries are each best at half of it."""
 
     def __init__(self) -> None:
@@ -99,7 +100,7 @@ class Mixed(nn.Module):  # type: ignore[misc]
         return self.out(torch.pow(rows.abs() + 0.1, 1.5).mean(2))
 
 
-class Scans(nn.Module):  # type: ignore[misc]
+class Scans(nn.Module):
     """Convolutions, and running sums over rows and columns after each, as selective scans of images have them."""
 
     def __init__(self) -> None:
@@ -116,7 +117,7 @@ class Scans(nn.Module):  # type: ignore[misc]
         return self.out(x.mean((2, 3)))
 
 
-class Recurrent(nn.Module):  # type: ignore[misc]
+class Recurrent(nn.Module):
     """An LSTM between an embedding-sized product and a head."""
 
     def __init__(self) -> None:

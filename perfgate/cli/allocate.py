@@ -117,7 +117,6 @@ def _tree(found: Allocated) -> dict[str, Any]:
         "requirements": asdict(found.requirements),
         "ways": [way_tree(way) for way in found.ways],
         **asdict(found.allocation),
-        "warnings": [*found.warnings, *found.allocation.warnings],
     }
 
 

@@ -34,7 +34,7 @@ def show(console: Console, found: Allocated, top: int) -> None:
             console.print(_table(allocation.alternatives[:top]))
         if any(other.point.tie for other in allocation.alternatives):
             say(console, "≈: may be as cheap: the data cannot tell", style="dim")
-    remarks(console, allocation, found.warnings)
+    remarks(console, allocation)
 
 
 def miss(found: Allocated) -> Iterator[str]:

@@ -117,7 +117,6 @@ def _tree(found: Found) -> dict[str, Any]:
         "usd_per_month": found.usd_per_month,
         "ways": [way_tree(way) for way in found.ways],
         **asdict(found.answer),
-        "warnings": [*found.warnings, *found.answer.warnings],
         "plan": None if found.plan is None else asdict(found.plan),
     }
 
@@ -151,7 +150,7 @@ def _show(found: Found, top: int) -> None:
         say(console, f"… {len(answer.front) - top} more on the front; --top shows more, --json all")
     if found.plan is not None:
         _plan(console, found.plan)
-    remarks(console, answer, found.warnings)
+    remarks(console, answer)
 
 
 def _front(answer: Answer, top: int) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 _SHOWN = 6
 
 
-def remarks(console: Console, answer: Answer | Allocation, warnings: Sequence[str] = ()) -> None:
-    """The lines below a table; ``warnings`` besides the answer's."""
+def remarks(console: Console, answer: Answer | Allocation) -> None:
+    """The lines below a table."""
     from perfgate.report import costs
 
     feasible, all_of_them = (units.quantity(count, "count") for count in (answer.feasible, answer.candidates))
@@ -34,7 +33,7 @@ def remarks(console: Console, answer: Answer | Allocation, warnings: Sequence[st
     if held := sum(item.count for item in answer.excluded if item.what not in costs.COUNTED):
         many = f"{held} price{'' if held == 1 else 's'} held back or replaced"
         say(console, f"Left out: {many}, which --json lists", style="dim")
-    for warning in (*warnings, *answer.warnings):
+    for warning in answer.warnings:
         say(console, f"Note: {warning}")
     dates = sorted(table.date for table in answer.tables if table.date)
     if dates:

@@ -30,16 +30,12 @@ class AllocateRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocated:
-    """``requirements`` as they were in force, without the job's own; ``ways`` what was counted.
-
-    ``warnings`` of the problem, besides those of the allocation.
-    """
+    """``requirements`` as they were in force, without the job's own; ``ways`` what was counted."""
 
     model: str
     allocation: Allocation
     requirements: Requirements
     ways: tuple[Way, ...]
-    warnings: tuple[str, ...] = ()
 
 
 def allocate(request: AllocateRequest, ports: Ports) -> Allocated:
@@ -51,13 +47,8 @@ def allocate(request: AllocateRequest, ports: Ports) -> Allocated:
     ways = _measured(problem.ways, request.peak_bytes)
     ports.progress.step("Searching", 0, 0, None)
     found = search.allocate(ways, problem.market, requirements, job, problem.times, choice=request.choice)
-    return Allocated(
-        model=request.what.count.entry,
-        allocation=found,
-        requirements=requirements,
-        ways=ways,
-        warnings=problem.warnings,
-    )
+    found = replace(found, warnings=(*problem.warnings, *found.warnings))
+    return Allocated(model=request.what.count.entry, allocation=found, requirements=requirements, ways=ways)
 
 
 def _job(given: Job, requirements: Requirements) -> tuple[Job, Requirements]:

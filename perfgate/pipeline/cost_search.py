@@ -46,8 +46,7 @@ class CostRequest:
 class Found:
     """``requirements`` and ``volume`` as they were in force; ``ways`` what was counted.
 
-    ``usd_per_month`` of the cheapest configuration at ``volume``, whose steps are those of the first way. ``warnings``
-    of the problem, besides those of the answer.
+    ``usd_per_month`` of the cheapest configuration at ``volume``, whose steps are those of the first way.
     """
 
     model: str
@@ -57,7 +56,6 @@ class Found:
     ways: tuple[Way, ...]
     usd_per_month: float | None = None
     plan: FleetPlan | None = None
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +119,7 @@ def search(request: CostRequest, ports: Ports) -> Found:
     ways, market, times, volume = problem.ways, problem.market, problem.times, problem.volume
     ports.progress.step("Searching", 0, 0, None)
     answer = optimise.optimise(ways, market, problem.requirements, times, volume=volume)
+    answer = replace(answer, warnings=(*problem.warnings, *answer.warnings))
     plan = None
     if request.load is not None:
         load, one = _fleet(request.load, problem.requirements)
@@ -134,7 +133,6 @@ def search(request: CostRequest, ports: Ports) -> Found:
         ways=ways,
         usd_per_month=_monthly(answer, items_per_month(volume, ways[0])),
         plan=plan,
-        warnings=problem.warnings,
     )
 
 

@@ -86,8 +86,8 @@ def _check(folder: Path) -> None:
         elif folder.is_dir():
             others = sorted(one.name for one in folder.iterdir() if one.name not in _OURS)
             problem = f"holds {others[0]}, which is no part of a deployed model" if others else ""
-        else:
-            problem = unwritable(folder).removeprefix(f"{folder}: ").partition(";")[0]
+        elif reason := unwritable(folder):
+            problem = f"cannot be written: {reason}"
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
     if problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from perfgate.bench.placing import Placer
@@ -53,36 +53,33 @@ class PlaceRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A placement that was deployed. ``raced``: against the best single target; None: not, as ``problem`` says.
+class Wanted:
+    """A placement that is to be deployed.
 
     ``predicted_s``: of a step by the cost model, for throughput of the device that is busy longest. ``value``: of the
     objective. ``single``: it is the best single target; ``runner_up``: the second best, which is measured where nothing
-    mixed is worth it. ``folder``: where it was deployed.
+    mixed is worth it.
     """
 
     name: str
     parts: tuple[Part, ...]
     predicted_s: float
-    built: Built
     value: float = 0.0
     single: bool = False
     runner_up: bool = False
-    folder: Path = field(default_factory=Path)
-    raced: Raced | None = None
-    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """What is to be deployed; fields as of :class:`Candidate`."""
+class Candidate(Wanted):
+    """One that was deployed, in ``folder``.
 
-    name: str
-    parts: tuple[Part, ...]
-    predicted_s: float
-    value: float
-    single: bool = False
-    runner_up: bool = False
+    ``raced``: against the best single target; None: not, as ``problem`` says.
+    """
+
+    built: Built
+    folder: Path = field(default_factory=Path)
+    raced: Raced | None = None
+    problem: str = ""
 
 
 def deployed(
@@ -102,7 +99,7 @@ def deployed(
     wanted = _wanted(request, posed, answers, best)
     problems: list[str] = []
 
-    def built(number: int, one: _Wanted) -> Candidate:
+    def built(number: int, one: Wanted) -> Candidate:
         ports.progress.step(f"Deploying {one.name}", number, len(wanted), None)
         where = folder / f"deployed-{number}"
         made = placer.build(
@@ -115,16 +112,8 @@ def deployed(
                 best_single="" if best is None else best.target,
             )
         )
-        return Candidate(
-            name=one.name,
-            parts=one.parts,
-            predicted_s=one.predicted_s,
-            built=made,
-            value=one.value,
-            single=one.single,
-            runner_up=one.runner_up,
-            folder=where,
-        )
+        known = {each.name: getattr(one, each.name) for each in fields(one)}
+        return Candidate(**known, built=made, folder=where)
 
     found: list[Candidate] = []
     for number, one in enumerate(wanted):
@@ -149,16 +138,16 @@ def deployed(
 
 def _wanted(
     request: PlaceRequest, posed: Problem, answers: Sequence[Placement], best: WholeTime | None
-) -> list[_Wanted]:
+) -> list[Wanted]:
     most = math.inf
-    wanted: list[_Wanted] = []
+    wanted: list[Wanted] = []
     if best is not None:
         wanted.append(_whole(request, posed, best, single=True))
         most = wanted[0].value * (1 - _WORTH_MEASURING)
     for number, answer in enumerate(answers):
         if answer.value < most:
             wanted.append(
-                _Wanted(
+                Wanted(
                     name=f"placement {number + 1}",
                     parts=place_problem.parts(posed, answer),
                     predicted_s=_step(posed, answer),
@@ -174,7 +163,7 @@ def _second(
     profiled: Profiled,
     answers: Sequence[Placement],
     best: WholeTime | None,
-) -> _Wanted | None:
+) -> Wanted | None:
     """The second best single target that keeps the limits; None: there is none, or it is not what is asked for."""
     if best is None or request.objective == MEMORY:
         return None
@@ -186,11 +175,11 @@ def _second(
 
 def _whole(
     request: PlaceRequest, posed: Problem, one: WholeTime, *, single: bool = False, runner_up: bool = False
-) -> _Wanted:
+) -> Wanted:
     """All on one target: its time as it was measured is its load as well; its nodes need not all have been timed."""
     seconds = one.seconds or 0.0
     held = math.fsum(node.memory_bytes for node in posed.nodes)
-    return _Wanted(
+    return Wanted(
         name=one.target,
         parts=(Part(target=one.target, nodes=tuple(range(len(posed.nodes)))),),
         predicted_s=seconds,

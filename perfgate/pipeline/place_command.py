@@ -62,8 +62,8 @@ def deployed(request: CommandRequest, plan: PlacementPlan, folder: Path, ports: 
 
 def check_out(path: Path) -> None:
     """Raise UsageError where :func:`save` could not write: before minutes are spent."""
-    if problem := unwritable(path):
-        msg = f"--out {problem}"
+    if reason := unwritable(path):
+        msg = f"--out {path}: cannot be written: {reason}; name another place"
         raise UsageError(msg)
 
 

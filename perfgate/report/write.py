@@ -79,7 +79,8 @@ def write(
 
 
 def unwritable(path: Path) -> str:
-    """Why nothing can be written to ``path``, as far as that can be told without writing; else an empty string.
+    """Why nothing can be written to ``path`` ("/dev/null is no folder"), as far as that can be told without writing;
+    else an empty string.
 
     For answers that take minutes: a fault of the place should not wait for them.
     """
@@ -88,11 +89,11 @@ def unwritable(path: Path) -> str:
         while not parent.exists() and parent != parent.parent:
             parent = parent.parent
         if not parent.is_dir():
-            return f"{path}: cannot be written: {parent} is no folder; name another place"
+            return f"{parent} is no folder"
     except OSError as error:
-        return f"{path}: cannot be written: {error.strerror}; name another place"
+        return str(error.strerror)
     if not os.access(parent, os.W_OK | os.X_OK):
-        return f"{path}: cannot be written: {parent} is not writable; name a writable folder"
+        return f"{parent} is not writable"
     return ""
 
 

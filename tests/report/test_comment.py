@@ -56,7 +56,7 @@ def rows_of(root: Node) -> list[list[str]]:
 def test_comment__golden(form, golden):
     text = comment(FORMS[form]()[0], links=LINKS)
     structure(text)
-    golden(f"{form}.comment.md", text)
+    assert golden(f"{form}.comment.md", text) == text
 
 
 @pytest.mark.parametrize("form", ["mixed", "unchanged", "operators", "cost_volume"])
@@ -218,7 +218,8 @@ def test_comment__hostile_texts_change_nothing_but_text(name):
 @given(st.text(max_size=60))
 @settings(max_examples=60, deadline=None)
 def test_comment__any_text_changes_nothing_but_text(text):
-    structure(comment(hostile(text)))
+    root = structure(comment(hostile(text)))
+    assert root.all("table")
 
 
 def big(bad: int, names: str = "🚀🔥模型_") -> Report:

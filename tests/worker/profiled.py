@@ -7,17 +7,15 @@ import time
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
+from torch.utils import checkpoint
 
-torch = pytest.importorskip("torch")
-
-from torch import nn  # noqa: E402
-from torch.utils import checkpoint  # noqa: E402
-
-from perfgate.worker import profiling  # noqa: E402
-from perfgate.worker.device import CpuDevice, Devices  # noqa: E402
-from perfgate.worker.profile_ranges import ModuleRanges  # noqa: E402
-from perfgate.worker.profile_times import attribute  # noqa: E402
-from perfgate.worker.stepping import Step  # noqa: E402
+from perfgate.worker import profiling
+from perfgate.worker.device import CpuDevice, Devices
+from perfgate.worker.profile_ranges import ModuleRanges
+from perfgate.worker.profile_times import attribute
+from perfgate.worker.stepping import Step
 
 MARKS = [
     pytest.mark.torch,
@@ -47,7 +45,7 @@ class Item(nn.Module):
         return x * x.sum().item()
 
 
-class Exponential(torch.autograd.Function):  # type: ignore[name-defined]
+class Exponential(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)

@@ -6,34 +6,13 @@ from typing import Any
 
 import pytest
 
-from perfgate.records.protocol import (
-    ChildReply,
-    Failed,
-    Finish,
-    Finished,
-    Opened,
-    Prepared,
-    Time,
-    Timed,
-)
+from perfgate.records.protocol import ChildReply, Failed, Finish, Finished, Opened, Prepared, Time, Timed
 from perfgate.wire import loads
 from tests.worker.helpers import make_open, must_open, must_prepare, opened, prepare, started, write_files
-from tests.worker.processes import FILES, gone, high_water, resident
+from tests.worker.processes import gone, high_water, resident
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return write_files(tmp_path_factory.mktemp("check out"), FILES)
-
-
-@pytest.fixture(scope="module")
-def factory(shim, checkout, tmp_path_factory):
-    with started(shim, tmp_path_factory.mktemp("logs") / "log") as worker:
-        must_prepare(worker, prepare(checkout, "plain", "bad", "missing_module"))
-        yield worker
 
 
 def test_child__opens_times_and_finishes_then_ends(factory):

@@ -17,22 +17,10 @@ from perfgate.records.protocol import (
     Prepared,
 )
 from tests.worker.helpers import Peer, make_open, must_open, must_prepare, prepare, started, write_files
-from tests.worker.processes import FILES, alive, gone, status_bytes
+from tests.worker.processes import alive, gone, status_bytes
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return write_files(tmp_path_factory.mktemp("check out"), FILES)
-
-
-@pytest.fixture(scope="module")
-def factory(shim, checkout, tmp_path_factory):
-    with started(shim, tmp_path_factory.mktemp("logs") / "log") as worker:
-        must_prepare(worker, prepare(checkout, "plain", "bad", "missing_module"))
-        yield worker
 
 
 def test_factory__prepares_and_can_fork(shim, checkout, tmp_path):

@@ -6,16 +6,7 @@ from typing import Any
 
 from onnx import helper
 
-from tests.graph.onnx.models import (
-    BOOL,
-    FLOAT,
-    FLOAT16,
-    INT8,
-    INT32,
-    INT64,
-    UINT8,
-    number,
-)
+from tests.graph.onnx.models import BOOL, FLOAT, FLOAT16, INT8, INT32, INT64, UINT8, number
 
 F, H, Q, B = FLOAT, FLOAT16, UINT8, INT8
 B4, S, D, N, P = 2, 5, 24, 4, 3
@@ -211,15 +202,7 @@ PLAIN: dict[str, Any] = {
         (),
         2 * 5 * 7 * 8,
     ),
-    "new dimension": (
-        "ExpandDims",
-        "x a",
-        {"x": ((B4, D), F)},
-        (F,),
-        {},
-        (number("a", 1, INT32),),
-        0,
-    ),
+    "new dimension": ("ExpandDims", "x a", {"x": ((B4, D), F)}, (F,), {}, (number("a", 1, INT32),), 0),
     "softmax with bias": (
         "BiasSoftmax",
         "x b",

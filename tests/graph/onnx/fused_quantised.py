@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.graph.onnx.fused_plain import B4, B, D, F, N, Q, S
-from tests.graph.onnx.models import (
-    number,
-    weight,
-)
+from tests.graph.onnx.models import number, weight
 
 # name -> (operator, inputs, tensors, outputs, attributes, constants, FLOP)
 QUANTISED: dict[str, Any] = {
@@ -128,15 +125,7 @@ QUANTISED: dict[str, Any] = {
         (),
         2 * B4 * 3 * 4 * 5,
     ),
-    "quantise": (
-        "QuantizeLinear",
-        "x s z",
-        {"x": ((B4, D), F)},
-        (B,),
-        {},
-        (number("s", 0.1, F), number("z", 0, B)),
-        0,
-    ),
+    "quantise": ("QuantizeLinear", "x s z", {"x": ((B4, D), F)}, (B,), {}, (number("s", 0.1, F), number("z", 0, B)), 0),
     "dequantise": (
         "DequantizeLinear",
         "x s z",

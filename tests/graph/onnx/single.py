@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from tests.graph.onnx.models import (
-    FLOAT,
-    model,
-    node,
-    untyped,
-    value,
-)
+from tests.graph.onnx.models import FLOAT, model, node, untyped, value
 
 
 def one(op, inputs, shapes, constants=(), *, outputs="y", opset=17, domain="", elements=None, **attributes):

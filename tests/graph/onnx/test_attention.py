@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 from onnx import ModelProto, defs, helper
 
-from tests.graph.onnx.models import (
-    FLOAT,
-    flop,
-    shape_of,
-    traced,
-)
+from tests.graph.onnx.models import FLOAT, flop, shape_of, traced
 from tests.graph.onnx.single import one
 
 ATTENTION = {

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.graph.onnx.models import (
-    FLOAT,
-    INT8,
-    INT32,
-    UINT8,
-    counted,
-    model,
-    node,
-    untyped,
-    value,
-    weight,
-)
+from tests.graph.onnx.models import FLOAT, INT8, INT32, UINT8, counted, model, node, untyped, value, weight
 from tests.graph.onnx.single import one
 
 
@@ -41,10 +30,7 @@ CONTRADICTIONS = {
     "inner": ([2, 4], one("MatMul", "A B", {"A": [2, 5], "B": [4, 4]})),
     "vector": ([2], one("MatMul", "A B", {"A": [2, 5], "B": [4]})),
     "batches": ([3, 3, 4], one("MatMul", "A B", {"A": [2, 3, 5], "B": [3, 5, 4]})),
-    "integers": (
-        [2, 4],
-        one("MatMulInteger", "A B", {"A": [2, 5], "B": [4, 4]}, elements={"A": INT8, "B": INT8}),
-    ),
+    "integers": ([2, 4], one("MatMulInteger", "A B", {"A": [2, 5], "B": [4, 4]}, elements={"A": INT8, "B": INT8})),
     "gemm": ([2, 5], one("Gemm", "A B", {"A": [2, 5], "B": [5, 4]}, transB=1)),
     "gemm turned": ([5, 4], one("Gemm", "A B", {"A": [2, 5], "B": [5, 4]}, transA=1)),
     "fused": ([2, 5], one("FusedMatMul", "A B", {"A": [2, 5], "B": [5, 4]}, domain=MS, transB=1)),

@@ -1,12 +1,13 @@
 """Small torch models with what makes placement hard, each with its inputs."""
 
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
 import torch
 from torch import nn
 
 
-class Residual(nn.Module):  # type: ignore[misc]
+class Residual(nn.Module):
     """Convolutions with normalisation, a shortcut, pooling and a classifier; two equal blocks."""
 
     def __init__(self):
@@ -23,7 +24,7 @@ class Residual(nn.Module):  # type: ignore[misc]
         return self.head(x.mean((2, 3)))
 
 
-class Attention(nn.Module):  # type: ignore[misc]
+class Attention(nn.Module):
     """Queries, keys, values, a mask by keyword, two results by name."""
 
     def __init__(self):
@@ -40,7 +41,7 @@ class Attention(nn.Module):  # type: ignore[misc]
         return {"hidden": x + y, "pooled": torch.tanh(y[:, 0])}
 
 
-class Chain(nn.Module):  # type: ignore[misc]
+class Chain(nn.Module):
     """Operators that libraries differ in, one after the other, with a table that is made anew in each call."""
 
     def __init__(self):
@@ -53,7 +54,7 @@ class Chain(nn.Module):  # type: ignore[misc]
         return torch.pow(torch.sigmoid(x), 1.7)
 
 
-class Tied(nn.Module):  # type: ignore[misc]
+class Tied(nn.Module):
     """One matrix looks words up and scores them."""
 
     def __init__(self):
@@ -67,7 +68,7 @@ class Tied(nn.Module):  # type: ignore[misc]
         return self.score(torch.tanh(self.inner(self.words(ids))))
 
 
-class Recurrent(nn.Module):  # type: ignore[misc]
+class Recurrent(nn.Module):
     """A recurrent layer whose results are a tuple inside the graph."""
 
     def __init__(self):
@@ -80,7 +81,7 @@ class Recurrent(nn.Module):  # type: ignore[misc]
         return self.head(y), hidden
 
 
-class Counting(nn.Module):  # type: ignore[misc]
+class Counting(nn.Module):
     """Keeps a sum from call to call."""
 
     def __init__(self):
@@ -95,7 +96,7 @@ class Counting(nn.Module):  # type: ignore[misc]
         return self.last(x + self.total)
 
 
-class Branching(nn.Module):  # type: ignore[misc]
+class Branching(nn.Module):
     """Control flow that depends on values."""
 
     def forward(self, x):

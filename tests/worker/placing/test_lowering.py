@@ -1,5 +1,6 @@
 """Torch models as nodes: what stays together, what crosses borders, what is folded."""
 
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
 import pytest
@@ -131,7 +132,7 @@ def test_lowering__a_function_is_no_module():
 
 
 def test_lowering__an_input_that_is_returned_is_made_by_a_node(lowered):
-    class Echo(torch.nn.Module):  # type: ignore[misc]
+    class Echo(torch.nn.Module):
         def forward(self, x):
             return x, torch.tanh(x)
 
@@ -140,12 +141,12 @@ def test_lowering__an_input_that_is_returned_is_made_by_a_node(lowered):
     assert set(model.parts.outputs) <= made
 
 
-class Noisy(torch.nn.Module):  # type: ignore[misc]
+class Noisy(torch.nn.Module):
     def forward(self, x):
         return torch.tanh(x) + torch.rand_like(x)
 
 
-class Dropping(torch.nn.Module):  # type: ignore[misc]
+class Dropping(torch.nn.Module):
     """Dropout in three forms, off in inference."""
 
     def __init__(self):
@@ -169,7 +170,7 @@ def test_lowering__dropout_that_is_off_draws_none(lowered):
     assert {"rnn", "attention"} <= {node.kind for node in model.parts.nodes}
 
 
-class Selecting(torch.nn.Module):  # type: ignore[misc]
+class Selecting(torch.nn.Module):
     def forward(self, x):
         return torch.tanh(x[x > 0])
 

@@ -1,5 +1,6 @@
 """A real worker process: a torch and an ONNX model from ``Lower`` to a folder that runs."""
 
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
 import subprocess
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.torch
 NET = """
     import torch
 
-    class Net(torch.nn.Module):  # type: ignore[misc]
+    class Net(torch.nn.Module):
         def __init__(self):
             super().__init__()
             self.first = torch.nn.Linear(6, 6)
@@ -43,7 +44,7 @@ NET = """
             self.total.add_(self.first(x).sum(0))
             return torch.tanh(self.total)
 
-    class Loop(torch.nn.Module):  # type: ignore[misc]
+    class Loop(torch.nn.Module):
         def forward(self, x):
             return x if x.sum() > 0 else -x
 """
